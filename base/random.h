@@ -9,8 +9,6 @@
 #ifndef BPT_BASE_RANDOM_H
 #define BPT_BASE_RANDOM_H
 
-#include "base/status.h"
-
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,7 +6,6 @@
 #include "outer/launch.h"
 #include "outer/watch_state.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

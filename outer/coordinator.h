@@ -16,8 +16,6 @@
 #include "base/json.h"
 #include "base/status.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /** Reasons of a meeting, as bits. */

@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /** Rounds shares of @p total to whole numbers by largest remainder; among equal remainders the

@@ -1,7 +1,6 @@
 #include "outer/placement.h"
 
 #include <math.h>
-#include <stddef.h>
 
 static const double alike = 2.0 / 3;
 static const double link_share = 0.5;  /* that exchanges may take of a link without regard to it */

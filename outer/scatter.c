@@ -5,7 +5,6 @@
 #include "base/thread.h"
 #include "outer/first_error.h"
 #include "outer/scatter_state.h"
-#include "outer/watch.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -9,7 +9,6 @@
 
 #include <endian.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What a bpt_split points to. */

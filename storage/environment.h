@@ -14,7 +14,6 @@
 #include <lmdb.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /** Fails with the meaning of LMDB's (or an errno) @p code: "cannot <verb> <path>: <reason>". */
 bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path);

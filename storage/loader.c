@@ -11,7 +11,6 @@
 #include "storage/normalise.h"
 #include "storage/pass_image.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* bpt-eval: accuracy of saved weights on a split. */
 #include "base/json.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "inner/network.h"

@@ -1,5 +1,4 @@
 /* bpt-ingest: makes datasets of images, and looks at them. */
-#include "base/log.h"
 #include "base/memory.h"
 #include "tools/build_name.h"
 #include "tools/ingest/ingest_commands.h"

@@ -11,8 +11,6 @@
 #include "storage/importer.h"
 #include "storage/importers/datum.h"
 
-#include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { C = 3, H = 32, W = 32, PIXELS = C * H * W };
 

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <errno.h>
-#include <string.h>
 #include <zlib.h>
 
 enum { BUFFER_BYTES = 256 * 1024, LARGEST_READ = 1 << 30 };

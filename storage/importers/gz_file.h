@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct bpt__gz_file bpt__gz_file;

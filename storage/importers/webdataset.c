@@ -5,7 +5,6 @@
  *
  * A first pass over the headers finds all samples, so that the images can then be fetched by many
  * threads, in order, and their number and classes are known before the work begins. */
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -15,7 +14,6 @@
 #include "storage/importers/encoded_file.h"
 #include "storage/importers/tar_file.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

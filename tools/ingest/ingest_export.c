@@ -11,7 +11,6 @@
 #include "tools/interrupt.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 

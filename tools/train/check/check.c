@@ -15,7 +15,6 @@
 #include "tools/train/run/run_folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

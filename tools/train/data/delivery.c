@@ -4,7 +4,6 @@
 #include "storage/parcel.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Large against what a message costs, small against memory; and so are the names of the samples. */
 enum { PARCEL_BYTES = 2 << 20, PARCEL_ITEMS = 4096 };

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "tools/build_name.h"
 #include "tools/train/data/dataset_identity.h"
-#include "tools/train/options/option_uses.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "outer/watch.h"
 #include "tools/precision.h"
 #include "tools/train/job/checkpoint_state.h"
-#include "tools/train/options/learning_options.h"
 #include "tools/train/run/checkpoint_files.h"
 
 #include <sys/stat.h>

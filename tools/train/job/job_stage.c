@@ -7,8 +7,6 @@
 #include "tools/staging.h"
 #include "tools/train/job/job_parts.h"
 
-#include <string.h>
-
 /* What a rank tells the others. */
 typedef struct {
     uint64_t opens; /* 1: the dataset, from a copy */

@@ -6,7 +6,6 @@
 #ifndef BPT_TOOLS_RANK_LIST_H
 #define BPT_TOOLS_RANK_LIST_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum { BPT_RANK_LIST_SIZE = 512, BPT_RANK_LIST_MOST = 16 };

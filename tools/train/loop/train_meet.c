@@ -1,4 +1,3 @@
-#include "base/log.h"
 #include "tools/train/job/checkpoint.h"
 #include "tools/train/loop/train_loop.h"
 

@@ -8,7 +8,6 @@
 #ifndef BPT_TOOLS_CONTRIBUTION_H
 #define BPT_TOOLS_CONTRIBUTION_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /** What one rank did in a job. */

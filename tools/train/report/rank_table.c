@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "tools/device_option.h"
 #include "tools/train/options/train_rule.h"
+#include "tools/train/report/bottleneck.h"
 #include "tools/train/report/contribution.h"
 
 #include <stdio.h>

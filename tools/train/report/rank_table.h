@@ -8,7 +8,6 @@
 #include "outer/exchange.h"
 #include "tools/train/job/counters.h"
 #include "tools/train/job/job.h"
-#include "tools/train/report/bottleneck.h"
 
 /** What a rank tells about itself. */
 typedef struct bpt_rank_summary {

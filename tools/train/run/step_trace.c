@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { SPANS = 1 << 16, LABEL_SIZE = 24 };
