@@ -85,10 +85,10 @@ static bpt_status copy(bpt__job *job, bool *moved, bool *done) {
     return BPT_OK;
 }
 
-bpt_status bpt__comm_copy(bpt_comm *c, const bpt__copy *copies, size_t n) {
+void bpt__comm_copy(bpt_comm *c, const bpt__copy *copies, size_t n) {
     copying what = {.job.poll = copy, .copies = copies, .n = n};
     bpt__comm_submit(c, &what.job);
-    return bpt__comm_join(c, &what.job);
+    (void)bpt__comm_join(c, &what.job); /* it cannot fail */
 }
 
 /* @return whether it is done; waits for that no longer than told */

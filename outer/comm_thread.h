@@ -65,9 +65,8 @@ typedef struct bpt__copy {
 } bpt__copy;
 
 /** Reads or writes what belongs to the MPI thread: that one copies all of it between two polls.
- * @param copies shape [n]
- * @return BPT_OK; nothing in it can fail */
-bpt_status bpt__comm_copy(bpt_comm *comm, const bpt__copy *copies, size_t n);
+ * @param copies shape [n] */
+void bpt__comm_copy(bpt_comm *comm, const bpt__copy *copies, size_t n);
 
 /** Ends the job, with this status of the process; MPI thread. Where MPI's abort hangs, as ranks
  * that are in trouble may, the process ends by itself after some seconds, and mpirun ends the

@@ -64,14 +64,13 @@ static void end_push(bpt_exchange *x, enum bpt__phase phase) {
     pthread_mutex_unlock(&x->mutex);
 }
 
-static bpt_status complete_push(bpt_exchange *x) {
+static void complete_push(bpt_exchange *x) {
     x->stats.payload_received_bytes += x->n * sizeof(float);
     for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++)
         x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
     x->stats.pushes++;
     x->posted = false;
     end_push(x, BPT__ANSWERED);
-    return BPT_OK;
 }
 
 static bool own_answered(const bpt_exchange *x) {
@@ -98,7 +97,7 @@ static bpt_status serve(bpt_exchange *x, bool *moved, bool *done) {
         else
             BPT_TRY(bpt__server_complete(x->server, group));
     }
-    if (x->posted && !x->moving && own_answered(x)) BPT_TRY(complete_push(x));
+    if (x->posted && !x->moving && own_answered(x)) complete_push(x);
     if (atomic_load_explicit(&x->stopping, memory_order_acquire) && is_idle(x)) {
         bpt__transfers_cancel(x->transfers);
         *done = true;
@@ -258,14 +257,13 @@ bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
     return BPT_OK;
 }
 
-bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats) {
+void bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats) {
     const bpt__server *server = x->server;
     const bpt__copy copies[] = {
         {stats, &x->stats, sizeof *stats},
         {stats->staleness, server ? bpt__server_staleness(server) : NULL, sizeof stats->staleness},
     };
-    BPT_TRY(bpt__comm_copy(x->comm, copies, server ? 2 : 1));
+    bpt__comm_copy(x->comm, copies, server ? 2 : 1);
     stats->wait_ns = x->wait_ns;
     memcpy(stats->spread, x->spread, sizeof stats->spread);
-    return BPT_OK;
 }

@@ -198,7 +198,7 @@ void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity);
 
-/** Copies the counts. @return BPT_OK, BPT_ECOMM */
-bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);
+/** Copies the counts. */
+void bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);
 
 #endif

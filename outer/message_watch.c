@@ -4,5 +4,5 @@
 
 void bpt_comm_watch_messages(bpt_comm *comm, bpt_message_note *note, void *arg) {
     const bpt__message_watch watch = {note, arg};
-    (void)bpt__comm_copy(comm, &(bpt__copy){&comm->message_watch, &watch, sizeof watch}, 1);
+    bpt__comm_copy(comm, &(bpt__copy){&comm->message_watch, &watch, sizeof watch}, 1);
 }

@@ -273,8 +273,8 @@ void bpt_reduction_wait_end(bpt_reduction *r) {
     bpt__comm_wait_end(r->comm);
 }
 
-bpt_status bpt_reduction_stats_get(bpt_reduction *r, bpt_reduction_stats *stats) {
-    return bpt__comm_copy(r->comm, &(bpt__copy){stats, &r->stats, sizeof *stats}, 1);
+void bpt_reduction_stats_get(bpt_reduction *r, bpt_reduction_stats *stats) {
+    bpt__comm_copy(r->comm, &(bpt__copy){stats, &r->stats, sizeof *stats}, 1);
 }
 
 /* ---- life ---- */

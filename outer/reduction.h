@@ -70,7 +70,7 @@ void bpt_reduction_give(bpt_reduction *r, uint32_t bucket);
 void bpt_reduction_wait_begin(bpt_reduction *r);
 void bpt_reduction_wait_end(bpt_reduction *r);
 
-/** Copies the counts; not while buckets are under way. @return BPT_OK, BPT_ECOMM */
-bpt_status bpt_reduction_stats_get(bpt_reduction *r, bpt_reduction_stats *stats);
+/** Copies the counts; not while buckets are under way. */
+void bpt_reduction_stats_get(bpt_reduction *r, bpt_reduction_stats *stats);
 
 #endif

@@ -62,7 +62,7 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
         assert_int_equal(bpt_memory_allocations(), allocations);
     const uint64_t passed_ns = bpt_clock_ns() - begin_ns;
     bpt_exchange_stats stats;
-    assert_int_equal(bpt_exchange_stats_get(f.x, &stats), BPT_OK);
+    bpt_exchange_stats_get(f.x, &stats);
     assert_true(stats.wait_ns <= passed_ns);
     if (rounds > 20 && f.m > 1) assert_true(stats.wait_ns > 0);
     free(expected);

@@ -67,7 +67,7 @@ static void test_while_it_is_watched(void **state) {
     assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
     const tally watched = t;
     step(r, &done);
-    assert_int_equal(bpt_reduction_stats_get(r, &stats), BPT_OK);
+    bpt_reduction_stats_get(r, &stats);
     const uint64_t m = bpt_comm_size(comm); /* what stays on the rank is in the counts */
     assert_int_equal(watched.received, stats.received_bytes / STEPS * 2 / m * (m - 1));
     assert_int_equal(watched.sent > 0, m > 1);

@@ -308,12 +308,12 @@ static void test_parts_are_seen(void **state) {
     unsigned before, after;
     assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
     const bpt__copy first = {&before, &comm->marks.wait_moves, sizeof before};
-    assert_int_equal(bpt__comm_copy(comm, &first, 1), BPT_OK);
+    bpt__comm_copy(comm, &first, 1);
     if (rank() != 0) want(x, 0, 0, 1);
     assert_int_equal(bpt_scatter_wait(x, rank() == 0 ? 0 : 1, INFINITY), BPT_OK);
     assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
     const bpt__copy last = {&after, &comm->marks.wait_moves, sizeof after};
-    assert_int_equal(bpt__comm_copy(comm, &last, 1), BPT_OK);
+    bpt__comm_copy(comm, &last, 1);
     assert_true(after != before);
     end(x, &s);
 }

@@ -59,8 +59,10 @@ bpt_status bpt_gradient_sums_wait(bpt_gradient_sums *s) {
     return bpt_network_set(s->network, BPT_VECTOR_GRADIENTS, bpt_reduction_vector(s->reduction));
 }
 
-bpt_status bpt_gradient_sums_stats(bpt_gradient_sums *s, bpt_reduction_stats *stats) {
-    return bpt_reduction_stats_get(s->reduction, stats);
+bpt_reduction_stats bpt_gradient_sums_stats(const bpt_gradient_sums *s) {
+    bpt_reduction_stats stats;
+    bpt_reduction_stats_get(s->reduction, &stats);
+    return stats;
 }
 
 /* ---- life ---- */

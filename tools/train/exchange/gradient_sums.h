@@ -36,7 +36,7 @@ void bpt_gradient_sums_begin(bpt_gradient_sums *sums);
  * @return BPT_OK, BPT_ECOMM, BPT_EBACKEND */
 bpt_status bpt_gradient_sums_wait(bpt_gradient_sums *sums);
 
-/** @return what has been sent and received; BPT_OK, BPT_ECOMM */
-bpt_status bpt_gradient_sums_stats(bpt_gradient_sums *sums, bpt_reduction_stats *stats);
+/** @return what has been sent and received */
+bpt_reduction_stats bpt_gradient_sums_stats(const bpt_gradient_sums *sums);
 
 #endif

@@ -44,8 +44,8 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
     const char *text;
     size_t length;
     char *path = NULL;
-    bpt_status status = bpt_checkpoint_put_state(job, &w);
-    if (status == BPT_OK) status = bpt_json_end_text(&w, &text, &length);
+    bpt_checkpoint_put_state(job, &w);
+    bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) status = bpt_strf(&path, "%s/%s", folder, name);
     if (status == BPT_OK) status = bpt_file_write(path, text, length);
     bpt_free(path);

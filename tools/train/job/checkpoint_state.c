@@ -38,9 +38,8 @@ static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
     bpt_json_close_object(w);
 }
 
-bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
-    bpt_counters count;
-    BPT_TRY(bpt_job_count(job, &count));
+void bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
+    const bpt_counters count = bpt_job_count(job);
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "format", FORMAT);
     bpt_json_put_u64(w, "rank", job->rank);
@@ -81,7 +80,6 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     if (job->quality) bpt_quality_put(bpt_quality_state_get(job->quality), w, "quality");
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
-    return BPT_OK;
 }
 
 /* ---- what another job, or this one, has written ---- */

@@ -11,9 +11,8 @@
 /** @return vectors of state that the shards have beside the weights */
 uint64_t bpt_checkpoint_velocities(const bpt_job *job);
 
-/** Writes where the job stands.
- * @return BPT_OK, BPT_ECOMM; what the writer lacks memory for is known at its end */
-bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w);
+/** Writes where the job stands. */
+void bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w);
 
 /** Reads it from c->state, and compares the job that wrote it with this one: fills in all of @p c
  * but its path.

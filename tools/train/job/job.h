@@ -134,9 +134,8 @@ bool bpt_job_is_server(const bpt_job *job);
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
 double bpt_job_epoch(const bpt_job *job);
 
-/** @param[out] now what this rank has done in the whole run until now
- * @return BPT_OK, BPT_ECOMM */
-bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now);
+/** @return what this rank has done in the whole run until now */
+bpt_counters bpt_job_count(const bpt_job *job);
 
 /** @return whether rank 0 alone opens the dataset, and the others are given their samples */
 bool bpt_job_scatters(const bpt_job *job);

@@ -26,37 +26,36 @@ static uint64_t peak_rss_bytes(void) {
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
+bpt_counters bpt_job_count(const bpt_job *job) {
     bpt_exchange_stats x = {0};
-    if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
+    if (job->exchange) bpt_exchange_stats_get(job->exchange, &x);
     const double comm_cpu_s = bpt_comm_cpu_seconds(job->comm) - job->comm_cpu_before_s;
     const uint64_t rss = peak_rss_bytes();
-    *now = job->count;
-    now->seconds += bpt_clock_seconds_since(job->start_ns);
-    if (job->feed) now->data_wait_ns += bpt_feed_wait_ns(job->feed);
-    now->comm_cpu_ns += (uint64_t)(comm_cpu_s * 1e9);
-    now->submissions += x.pushes;
-    now->payload_sent_bytes += x.payload_sent_bytes;
-    now->payload_received_bytes += x.payload_received_bytes;
-    now->header_sent_bytes += x.header_sent_bytes;
-    now->header_received_bytes += x.header_received_bytes;
+    bpt_counters now = job->count;
+    now.seconds += bpt_clock_seconds_since(job->start_ns);
+    if (job->feed) now.data_wait_ns += bpt_feed_wait_ns(job->feed);
+    now.comm_cpu_ns += (uint64_t)(comm_cpu_s * 1e9);
+    now.submissions += x.pushes;
+    now.payload_sent_bytes += x.payload_sent_bytes;
+    now.payload_received_bytes += x.payload_received_bytes;
+    now.header_sent_bytes += x.header_sent_bytes;
+    now.header_received_bytes += x.header_received_bytes;
     if (job->sums) {
-        bpt_reduction_stats s;
-        BPT_TRY(bpt_gradient_sums_stats(job->sums, &s));
-        now->payload_sent_bytes += s.sent_bytes;
-        now->payload_received_bytes += s.received_bytes;
+        const bpt_reduction_stats s = bpt_gradient_sums_stats(job->sums);
+        now.payload_sent_bytes += s.sent_bytes;
+        now.payload_received_bytes += s.received_bytes;
     }
     if (job->placed) {
         const bpt_relay_stats r = bpt_placed_stats(job->placed);
-        now->payload_sent_bytes += r.payload_sent_bytes + r.local_bytes;
-        now->payload_received_bytes += r.payload_received_bytes + r.local_bytes;
-        now->header_sent_bytes += r.header_sent_bytes;
-        now->header_received_bytes += r.header_received_bytes;
-        now->border_sent_bytes += r.payload_sent_bytes + r.local_bytes;
-        now->border_received_bytes += r.payload_received_bytes + r.local_bytes;
+        now.payload_sent_bytes += r.payload_sent_bytes + r.local_bytes;
+        now.payload_received_bytes += r.payload_received_bytes + r.local_bytes;
+        now.header_sent_bytes += r.header_sent_bytes;
+        now.header_received_bytes += r.header_received_bytes;
+        now.border_sent_bytes += r.payload_sent_bytes + r.local_bytes;
+        now.border_received_bytes += r.payload_received_bytes + r.local_bytes;
     }
-    if (now->peak_rss_bytes < rss) now->peak_rss_bytes = rss;
-    return BPT_OK;
+    if (now.peak_rss_bytes < rss) now.peak_rss_bytes = rss;
+    return now;
 }
 
 float bpt_job_rate(const bpt_job *job) {
