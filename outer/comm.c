@@ -2,6 +2,7 @@
 #include "outer/comm.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "outer/comm_state.h"
 
 #include <limits.h>
@@ -93,6 +94,26 @@ bpt_status bpt_comm_allgather(bpt_comm *c, const void *mine, size_t bytes, void 
     return run(&o);
 }
 
+bpt_status bpt_comm_table(bpt_comm *c, const char *what, const void *mine, size_t bytes,
+                          void **all) {
+    void *table = NULL;
+    bpt_status status = bpt_comm_agree(c, bpt_alloc(what, c->size, bytes, &table));
+    if (status == BPT_OK) status = bpt_comm_allgather(c, mine, bytes, table);
+    if (status == BPT_OK)
+        *all = table;
+    else
+        bpt_free(table);
+    return status;
+}
+
+bpt_status bpt_comm_any(bpt_comm *c, bool mine, bool *any) {
+    const int32_t number = mine;
+    BPT_TRY(bpt_comm_allgather(c, &number, sizeof number, c->numbers));
+    *any = false;
+    for (uint32_t r = 0; r < c->size; r++) *any = *any || c->numbers[r];
+    return BPT_OK;
+}
+
 bpt_status bpt_comm_broadcast(bpt_comm *c, uint32_t root, void *data, size_t bytes) {
     enum { PIECE = 1 << 30 };
     char *at = data;
@@ -128,9 +149,9 @@ bpt_status bpt_comm_agree(bpt_comm *c, bpt_status mine) {
     bpt_error error = {.status = mine};
     if (mine != BPT_OK) bpt_error_get(&error);
     const int32_t number = mine;
-    BPT_TRY(bpt_comm_allgather(c, &number, sizeof number, c->statuses));
+    BPT_TRY(bpt_comm_allgather(c, &number, sizeof number, c->numbers));
     uint32_t first = 0;
-    while (first < c->size && c->statuses[first] == BPT_OK) first++;
+    while (first < c->size && c->numbers[first] == BPT_OK) first++;
     if (first == c->size) return BPT_OK;
 
     bpt_error theirs = error;

@@ -9,8 +9,8 @@
  * Caveats: MPI can be started once in a process. Without mpirun a process is a world of one rank.
  * An MPI error is BPT_ECOMM on the rank that sees it; what to do then is bpt_comm_abort(), since
  * Open MPI cannot go on without a rank.
- * Threads: any thread may ask; the collective calls (allgather, broadcast, barrier, agree) are made
- * by one thread at a time and in the same order on all ranks. All signals but those
+ * Threads: any thread may ask; the collective calls (allgather, table, any, broadcast, barrier,
+ * agree) are made by one thread at a time and in the same order on all ranks. All signals but those
  * of a fault of the thread itself (bpt_thread_start()) are blocked in the MPI thread and in those
  * that MPI starts. */
 #ifndef BPT_OUTER_COMM_H
@@ -61,6 +61,16 @@ const char *bpt_comm_thread_level(const bpt_comm *comm);
  * @param[out] all shape [n_ranks][bytes], in rank order; may not overlap @p mine
  * @return BPT_OK, BPT_EUSAGE (too large), BPT_ECOMM */
 bpt_status bpt_comm_allgather(bpt_comm *comm, const void *mine, size_t bytes, void *all);
+
+/** The same into memory of its own, which all ranks have, or none goes on.
+ * @param what names it in an error of memory
+ * @param[out] all shape [n_ranks][bytes]; caller owns, bpt_free(); set on success only
+ * @return as bpt_comm_allgather(); BPT_ENOMEM, BPT_EPEER */
+bpt_status bpt_comm_table(bpt_comm *comm, const char *what, const void *mine, size_t bytes,
+                          void **all);
+
+/** @param[out] any whether any rank came with true @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_comm_any(bpt_comm *comm, bool mine, bool *any);
 
 /** Gives every rank what @p root has. Blocks the caller only.
  * @param[in,out] data shape [bytes]; read on @p root, written elsewhere; any size

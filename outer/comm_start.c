@@ -22,7 +22,7 @@ static void release(bpt_comm *c) {
     pthread_cond_destroy(&c->done);
     pthread_mutex_destroy(&c->mutex);
     sem_destroy(&c->wake);
-    bpt_free(c->statuses);
+    bpt_free(c->numbers);
     bpt_free(c->first_near);
     bpt_free(c->in_flight);
     bpt_free(c->hosts);

@@ -55,7 +55,7 @@ struct bpt_comm {
     char (*hosts)[BPT__HOST_SIZE]; /* [size], constant likewise */
     uint32_t *first_near;          /* [size], constant likewise: first rank of the same machine */
     uint32_t *in_flight;           /* [size], constant likewise: as of bpt__transfers_create() */
-    int32_t *statuses;             /* [size], for bpt_comm_agree() */
+    int32_t *numbers;              /* [size], for bpt_comm_agree() and bpt_comm_any() */
     MPI_Comm collectives, messages;
     int thread_level;                 /* that MPI provides; constant likewise */
     char library[BPT__LIBRARY_SIZE];  /* "Open MPI v4.1.4"; constant likewise */

@@ -285,7 +285,7 @@ static bpt_status gather_names(bpt_comm *c) {
 static bpt_status gather_hosts(bpt_comm *c) {
     int *ranks = NULL, *near = NULL;
     bpt_status status = BPT_NEW("host names", c->size, &c->hosts);
-    if (status == BPT_OK) status = BPT_NEW("statuses of ranks", c->size, &c->statuses);
+    if (status == BPT_OK) status = BPT_NEW("numbers of ranks", c->size, &c->numbers);
     if (status == BPT_OK) status = BPT_NEW("ranks of machines", c->size, &c->first_near);
     if (status == BPT_OK) status = BPT_NEW("chunks under way", c->size, &c->in_flight);
     if (status == BPT_OK) status = BPT_NEW("ranks", c->size, &ranks);

@@ -205,15 +205,12 @@ typedef struct {
 
 static bpt_status check_sizes(bpt_comm *comm, const bpt_scatter_options *o) {
     const parcel_sizes mine = {o->parcel_bytes, o->item_bytes, o->items_per_parcel};
-    parcel_sizes *all = NULL, given = {0};
-    bpt_status status =
-        bpt_comm_agree(comm, BPT_NEW("sizes of parcels", bpt_comm_size(comm), &all));
-    if (status == BPT_OK) status = bpt_comm_allgather(comm, &mine, sizeof mine, all);
-    if (status == BPT_OK) given = all[0];
+    parcel_sizes *all;
+    BPT_TRY(bpt_comm_table(comm, "sizes of parcels", &mine, sizeof mine, (void **)&all));
+    const parcel_sizes given = all[0];
     bpt_free(all);
-    BPT_TRY(status);
     if (memcmp(&mine, &given, sizeof mine) == 0) return BPT_OK;
-    status =
+    const bpt_status status =
         bpt_fail(BPT_EUSAGE,
                  "%s: rank %u takes parcels of %" PRIu64 " items of %" PRIu64 " bytes and %" PRIu64
                  " beside them, and rank 0 makes them of %" PRIu64 " of %" PRIu64 " and %" PRIu64,

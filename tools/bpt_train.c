@@ -126,7 +126,8 @@ static bpt_status settle_recipe(bpt_train_options *options, const bpt_option_set
                                 bpt_comm *comm) {
     bool tuned;
     int64_t before;
-    BPT_TRY(bpt_agree_on_tuning(options, comm, &tuned));
+    /* One rank alone may be, while what follows from it, the batch, is the same for all. */
+    BPT_TRY(bpt_comm_any(comm, options->tuned != NULL, &tuned));
     BPT_TRY(batch_before(options, comm, &before));
     if (bpt_learning_options_share(options, set, bpt_comm_size(comm), tuned, before) &&
         bpt_comm_rank(comm) == 0)

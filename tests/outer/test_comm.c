@@ -1,5 +1,6 @@
 /* Collectives of the MPI thread. ctest: TIMEOUT=30 RANKS=1,2,4 */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "outer/comm_state.h"
 #include "outer/transfers.h"
 #include "tests/outer/exchange_fixture.h"
@@ -50,6 +51,37 @@ static void test_allgather(void **state) {
         }
     }
     assert_int_equal(bpt_comm_allgather(comm, NULL, (size_t)1 << 31, NULL), BPT_EUSAGE);
+}
+
+/* Where one rank lacks the memory for it no other goes on to wait. */
+static void test_table(void **state) {
+    (void)state;
+    const uint32_t m = bpt_comm_size(comm), rank = bpt_comm_rank(comm);
+    const uint32_t mine[2] = {rank, 7};
+    uint32_t(*all)[2] = NULL;
+    if (rank == m - 1) bpt_memory_fail_at(0);
+    const bpt_status status = bpt_comm_table(comm, "a table", mine, sizeof mine, (void **)&all);
+    bpt_memory_fail_at(-1);
+    assert_int_equal(status, rank == m - 1 ? BPT_ENOMEM : BPT_EPEER);
+    assert_null(all);
+    assert_int_equal(bpt_comm_table(comm, "a table", mine, sizeof mine, (void **)&all), BPT_OK);
+    for (uint32_t r = 0; r < m; r++) {
+        assert_int_equal(all[r][0], r);
+        assert_int_equal(all[r][1], 7);
+    }
+    bpt_free(all);
+}
+
+static void test_any(void **state) {
+    (void)state;
+    const uint32_t m = bpt_comm_size(comm), rank = bpt_comm_rank(comm);
+    bool any = true;
+    assert_int_equal(bpt_comm_any(comm, false, &any), BPT_OK);
+    assert_false(any);
+    for (uint32_t r = 0; r < m; r++) {
+        assert_int_equal(bpt_comm_any(comm, rank == r, &any), BPT_OK);
+        assert_true(any);
+    }
 }
 
 static void test_broadcast_from_each_rank(void **state) {
@@ -116,6 +148,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_world),
         cmocka_unit_test(test_allgather),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_any),
         cmocka_unit_test(test_broadcast_from_each_rank),
         cmocka_unit_test(test_barrier_waits_for_the_last),
         cmocka_unit_test(test_agree),

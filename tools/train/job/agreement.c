@@ -52,12 +52,10 @@ static bpt_status compare_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_N
 
 bpt_status bpt_agree_on_version(bpt_comm *comm) {
     char(*all)[BPT_BUILD_NAME_SIZE];
-    bpt_status status =
-        bpt_alloc("versions of ranks", bpt_comm_size(comm), sizeof *all, (void **)&all);
-    BPT_TRY(bpt_comm_agree(comm, status));
-    status = bpt_comm_allgather(comm, bpt_build_name, sizeof bpt_build_name, all);
-    if (status == BPT_OK) status = compare_versions(comm, all);
-    status = bpt_comm_agree(comm, status); /* one of an older build may not have looked */
+    BPT_TRY(bpt_comm_table(comm, "versions of ranks", bpt_build_name, sizeof bpt_build_name,
+                           (void **)&all));
+    /* Agreed on, too: one of an older build may not have looked. */
+    const bpt_status status = bpt_comm_agree(comm, compare_versions(comm, all));
     bpt_free(all);
     return status;
 }
@@ -170,16 +168,6 @@ bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm
     if (status == BPT_OK) status = bpt_comm_agree(comm, compare(mine.text, theirs, comm));
     bpt_free(theirs);
     free(mine.text); /* the C library's own memory */
-    return status;
-}
-
-bpt_status bpt_agree_on_tuning(const bpt_train_options *options, bpt_comm *comm, bool *tuned) {
-    uint64_t *all;
-    bpt_status status = gather(comm, BPT_OK, options->tuned != NULL, &all);
-    *tuned = false;
-    for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++)
-        if (all[r]) *tuned = true;
-    bpt_free(all);
     return status;
 }
 

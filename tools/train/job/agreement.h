@@ -22,11 +22,6 @@ bpt_status bpt_agree_on_version(bpt_comm *comm);
  * @return BPT_OK, BPT_EUSAGE (names the option), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm);
 
-/** Looks whether any rank is tuned by a file: which may be one alone, while what follows from it,
- * the batch, is the same for all.
- * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
-bpt_status bpt_agree_on_tuning(const bpt_train_options *options, bpt_comm *comm, bool *tuned);
-
 /** Compares the descriptions of the datasets that ranks have opened themselves; sets
  * job->dataset_identity, also where a rank has opened none.
  * @return BPT_OK, BPT_EDATA (names the dataset), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */

@@ -157,18 +157,14 @@ static void say_what_starts(const bpt_job *job) {
  * samples, just ends; others save a checkpoint at their first step. One rank is told, all have to
  * know. */
 bpt_status bpt__job_stop_if_told(bpt_job *job) {
-    const bool told = bpt_signals_stop();
-    bool *all = NULL, any = false;
-    bpt_status status = BPT_NEW("who is told to stop", job->n_ranks, &all);
-    status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
-    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
-    bpt_free(all);
-    if (status != BPT_OK || !any) return status;
-    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, %s",
-                      !job->begun                         ? "nothing is changed"
-                      : bpt_run_folder_replaces(job->run) ? "what --force replaces is removed"
-                                                          : "while samples came");
+    bool told;
+    BPT_TRY(bpt_comm_any(job->comm, bpt_signals_stop(), &told));
+    if (!told) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_ESTOPPED, "stopped before the first step, %s",
+                 !job->begun                         ? "nothing is changed"
+                 : bpt_run_folder_replaces(job->run) ? "what --force replaces is removed"
+                                                     : "while samples came");
     bpt_hint("give the same command again");
     return status;
 }

@@ -54,19 +54,9 @@ static bpt_status open_own(bpt_job *job) {
                                bpt_host_place_of(job->comm, job->n_workers), &job->device);
 }
 
-static bpt_status tell_others(bpt_job *job) {
-    const bool mine = job->device != NULL;
-    bool *all = NULL;
-    bpt_status status = bpt_comm_agree(job->comm, BPT_NEW("devices", job->n_ranks, &all));
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
-    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) job->any_device |= all[r];
-    bpt_free(all);
-    return status;
-}
-
 bpt_status bpt__job_open_device(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, open_own(job)));
-    BPT_TRY(tell_others(job));
+    BPT_TRY(bpt_comm_any(job->comm, job->device != NULL, &job->any_device));
     return bpt_layer_choice_check_devices(job);
 }
 

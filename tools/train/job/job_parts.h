@@ -95,7 +95,7 @@ void bpt_job_close_data(bpt_job *job);
 bpt_status bpt__job_open_delivery(bpt_job *job);
 
 /** Looks whether a rank was told to stop before the first step. Collective.
- * @return BPT_OK, BPT_ESTOPPED (on all ranks), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_ESTOPPED (on all ranks), BPT_ECOMM */
 bpt_status bpt__job_stop_if_told(bpt_job *job);
 
 /** Loads the model in the shape of the dataset, which is known. @return as bpt_model_load() */

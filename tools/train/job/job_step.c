@@ -288,21 +288,19 @@ typedef struct {
     uint64_t stopped;
 } contribution;
 
-/* @param[out] all the sum; @return whether every rank saw its part to the end */
+/* @param[out] all the sum */
 static bpt_status sum_contributions(bpt_job *job, const contribution *mine, contribution *all) {
-    contribution *each = NULL;
-    bpt_status status = BPT_NEW("evaluation results", job->n_ranks, &each);
-    status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, mine, sizeof *mine, each);
+    contribution *each;
+    BPT_TRY(bpt_comm_table(job->comm, "evaluation results", mine, sizeof *mine, (void **)&each));
     *all = (contribution){0};
-    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) {
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
         all->result.loss_sum += each[r].result.loss_sum;
         all->result.n_correct += each[r].result.n_correct;
         all->result.n_samples += each[r].result.n_samples;
         all->stopped |= each[r].stopped;
     }
     bpt_free(each);
-    return status;
+    return BPT_OK;
 }
 
 /* One rank is told to stop, and all that evaluate hear of it. */

@@ -39,12 +39,10 @@ typedef struct {
 
 static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_workers,
                               neighbours *n) {
-    affinity *all = NULL;
-    bpt_status status = BPT_NEW("affinities", bpt_comm_size(comm), &all);
-    status = bpt_comm_agree(comm, status);
-    if (status == BPT_OK) status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
+    affinity *all;
+    BPT_TRY(bpt_comm_table(comm, "affinities", mine, sizeof *mine, (void **)&all));
     *n = (neighbours){0};
-    for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
+    for (uint32_t r = 0; r < bpt_comm_size(comm); r++) {
         if (!bpt_comm_together(comm, r, bpt_comm_rank(comm))) continue;
         n->ranks++;
         if (r >= n_workers) continue;
@@ -55,7 +53,7 @@ static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_w
         n->sharing_devices += same && all[r].on_device;
     }
     bpt_free(all);
-    return status;
+    return BPT_OK;
 }
 
 static void warn_bound(const bpt_comm *comm, unsigned cores, unsigned wanted) {

@@ -33,18 +33,17 @@ bool bpt_prefers_allreduce(const bpt_step_costs *costs) {
 /* @param[out] seconds until every rank has all the weights of rank 0: the longest of all ranks */
 static bpt_status time_broadcast(bpt_job *job, double *seconds) {
     const size_t bytes = job->model->segments.n_elements * sizeof *job->flat;
-    double *all = NULL;
-    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("times of ranks", job->n_ranks, &all)));
-    bpt_status status = bpt_comm_barrier(job->comm);
+    double *all;
+    BPT_TRY(bpt_comm_barrier(job->comm));
     const uint64_t start_ns = bpt_clock_ns();
-    if (status == BPT_OK) status = bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, job->flat, bytes));
     const double mine = bpt_clock_seconds_since(start_ns);
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
+    BPT_TRY(bpt_comm_table(job->comm, "times of ranks", &mine, sizeof mine, (void **)&all));
     *seconds = 0;
-    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++)
+    for (uint32_t r = 0; r < job->n_ranks; r++)
         if (all[r] > *seconds) *seconds = all[r];
     bpt_free(all);
-    return status;
+    return BPT_OK;
 }
 
 /* A sum of gradients takes every rank's weights out but for its own shard, and the other shards in,
