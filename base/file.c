@@ -31,10 +31,7 @@ bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) 
 
 bpt_status bpt_fail_write(int error_number, const char *verb, const char *path) {
     bpt_status status = bpt_fail_errno(error_number, verb, path);
-    if (status == BPT_ENOENT) {
-        const bpt_error error = *bpt_error_last();
-        status = bpt_fail(BPT_EIO, "%s", error.text);
-    }
+    if (status == BPT_ENOENT) status = bpt_fail(BPT_EIO, "%s", bpt_error_last()->text);
     if (error_number == EFBIG)
         bpt_hint("raise the limit on the size of files (`ulimit -f`), or that of the file system");
     return status;

@@ -54,7 +54,8 @@ const char *bpt_status_text(bpt_status status);
 int bpt_status_exit(bpt_status status);
 
 /** Records what failed ("what, where") as this thread's last error and clears its hint.
- * Longer texts are cut; control characters, also ends of lines, become question marks. */
+ * Longer texts are cut; control characters, also ends of lines, become question marks. Arguments
+ * may be texts of the last error itself, here and in bpt_hint(). */
 void bpt_error_record(bpt_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

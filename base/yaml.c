@@ -225,10 +225,8 @@ err_free:
 bpt_status bpt_yaml_read(const char *path, char **text, size_t *size) {
     const bpt_status status = bpt_file_read(path, MAX_BYTES, text, size);
     /* A configuration that is not there, or cannot be one, is no missing data. */
-    if (status == BPT_ENOENT || status == BPT_EDATA) {
-        const bpt_error error = *bpt_error_last();
-        return bpt_fail(BPT_EUSAGE, "%s", error.text);
-    }
+    if (status == BPT_ENOENT || status == BPT_EDATA)
+        return bpt_fail(BPT_EUSAGE, "%s", bpt_error_last()->text);
     return status;
 }
 

@@ -33,7 +33,5 @@ bpt_status bpt_record_decode(bpt_image_decoder *decoder, const bpt_dataset *data
     const bpt_status status =
         bpt__record_decode_file(decoder, dataset->info->C, record, frame, pixels);
     if (status != BPT_EDATA) return status;
-    bpt_error error;
-    bpt_error_get(&error);
-    return bpt__dataset_damaged(dataset, split, i, error.text);
+    return bpt__dataset_damaged(dataset, split, i, bpt_error_last()->text);
 }

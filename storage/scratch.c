@@ -279,10 +279,7 @@ static bpt_status index_split(bpt_scratch *s, MDB_dbi database, bpt__part *part)
         code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
     }
     mdb_cursor_close(cursor);
-    if (status == BPT_ECORRUPT) {
-        const bpt_error error = *bpt_error_last();
-        return damaged(s, error.text);
-    }
+    if (status == BPT_ECORRUPT) return damaged(s, bpt_error_last()->text);
     BPT_TRY(status);
     return code == MDB_NOTFOUND ? BPT_OK : bpt__lmdb_fail(code, "read", s->path);
 }

@@ -341,9 +341,7 @@ static bpt_status find_trained_split(const eval_options *o, const parts *p,
     const bpt_status status =
         bpt_split_option_find(trained_on(p), "train-split", o->train_split, split);
     if (status != BPT_ENOENT || o->train_data) return status;
-    bpt_error error;
-    bpt_error_get(&error);
-    bpt_hint("%s; of another dataset, --train-data names it", error.hint);
+    bpt_hint("%s; of another dataset, --train-data names it", bpt_error_last()->hint);
     return status;
 }
 

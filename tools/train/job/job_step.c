@@ -67,9 +67,8 @@ float bpt_job_rate(const bpt_job *job) {
 /* The network names where it began (input, layer or weights); who trains knows the step. */
 bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
-    const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
-                     bpt_job_epoch(job), job->rank, error.text);
+                     bpt_job_epoch(job), job->rank, bpt_error_last()->text);
     bpt_hint("lower %s%s%s--lr (it is %g, %g after scaling)%s",
              bpt_job_shared_momentum(job).gain > 1 ? "--shared-momentum or " : "",
              job->terms.momentum > 0 ? "--server-momentum or " : "",

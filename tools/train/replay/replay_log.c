@@ -50,9 +50,8 @@ static bpt_status read_lines(reader *r, const char *path, line_fn take) {
 }
 
 static bpt_status name_line(const reader *r, const char *kind, bpt_status status) {
-    const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "%s/exchange/%s.rank-%" PRIu32 ".jsonl, line %zu: %.400s",
-                     r->facts->run, kind, r->rank, r->line, error.text);
+                     r->facts->run, kind, r->rank, r->line, bpt_error_last()->text);
     return status;
 }
 
@@ -143,8 +142,8 @@ static bpt_status take_held(reader *r, const bpt_json_doc *d, const bpt_json *js
     status = bpt_partition_check_round(f->n_samples, f->n_rounds, (uint32_t)w->n_rounds,
                                        w->n_rounds > 0 ? held - m : NULL, held, m);
     if (status == BPT_OK) return BPT_OK;
-    const bpt_error error = *bpt_error_last();
-    return name_line(r, "steps", bpt_fail(status, "\"held\": %.400s", error.text));
+    bpt_error_record(status, "\"held\": %.400s", bpt_error_last()->text);
+    return name_line(r, "steps", status);
 }
 
 static bpt_status take_round(reader *r, const bpt_json_doc *d) {

@@ -33,10 +33,9 @@ static bpt_status take_first(bpt_replay_tail *t, const bpt_json_doc *d, const bp
     size_t border;
     const char *layer;
     BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "placement", &layer));
-    if (bpt_model_find_border(whole, layer, &border) != BPT_OK) {
-        const bpt_error error = *bpt_error_last();
-        return bpt_fail(BPT_EDATA, "%s, line 1: \"placement\": %.400s", t->path, error.text);
-    }
+    if (bpt_model_find_border(whole, layer, &border) != BPT_OK)
+        return bpt_fail(BPT_EDATA, "%s, line 1: \"placement\": %.400s", t->path,
+                        bpt_error_last()->text);
     BPT_TRY(bpt_model_part(whole, border, BPT_MODEL_HEAD, &t->head_model));
     return bpt_model_part(whole, border, BPT_MODEL_TAIL, &t->model);
 }

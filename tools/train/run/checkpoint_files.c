@@ -103,10 +103,9 @@ static bpt_status get_entry(const bpt_json_doc *doc, const bpt_json *entry, cons
 
 static bpt_status verify_entry(const bpt_checkpoint_file *listed, const char *folder) {
     bpt_checkpoint_file file;
-    if (bpt_checkpoint_measure(folder, listed->name, &file) != BPT_OK) {
-        const bpt_error error = *bpt_error_last();
-        return bpt_fail(error.status == BPT_ENOENT ? BPT_ECORRUPT : error.status, "%s", error.text);
-    }
+    const bpt_status status = bpt_checkpoint_measure(folder, listed->name, &file);
+    if (status == BPT_ENOENT) return bpt_fail(BPT_ECORRUPT, "%s", bpt_error_last()->text);
+    BPT_TRY(status);
     if (file.bytes != listed->bytes || file.checksum != listed->checksum)
         return bpt_fail(BPT_ECORRUPT, "%s/%s is damaged: its checksum differs", folder,
                         listed->name);

@@ -12,9 +12,8 @@ bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s
     if (status == BPT_EUSAGE)
         bpt_hint("without --init-weights --dry-run lists the layers of the model");
     if (status == BPT_OK || n_alike == 0) return status;
-    bpt_error error; /* of the same model but for some layers */
-    bpt_error_get(&error);
-    bpt_hint("%s; layers of --init-except begin anew", error.hint);
+    /* They are of the same model but for some layers. */
+    bpt_hint("%s; layers of --init-except begin anew", bpt_error_last()->hint);
     return status;
 }
 
