@@ -45,10 +45,6 @@ const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s
     return &catalog->stores[s].locations[p];
 }
 
-size_t bpt__catalog_intakes(const bpt__catalog *catalog) {
-    return catalog->n_intakes;
-}
-
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name) {
     for (size_t s = 0; s < catalog->info.n_splits; s++)
         if (strcmp(catalog->splits[s].name, name) == 0) return &catalog->splits[s];

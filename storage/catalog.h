@@ -56,9 +56,6 @@ void bpt__catalog_set_size(bpt__catalog *catalog, uint32_t H, uint32_t W);
 /** @return where intake number @p p of split number @p s is: borrowed */
 const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s, size_t p);
 
-/** @return how many intakes all splits have */
-size_t bpt__catalog_intakes(const bpt__catalog *catalog);
-
 /** @return the split of that name, NULL if there is none: borrowed */
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
 

@@ -77,7 +77,7 @@ static bpt_status overtaken(const bpt_dataset *d, const bpt_split *split) {
 
 /* A value is checked once. Where no writer sees this reader, and one has been at work, each time.
  */
-bpt_status bpt__dataset_check(const bpt_dataset *d, const bpt_split *split, uint32_t v) {
+static bpt_status check_value(const bpt_dataset *d, const bpt_split *split, uint32_t v) {
     const bpt__records *r = &d->records[split->number];
     const bpt__stored_value value = r->values[v];
     const bool in_danger = bpt__environment_overtaken(d->env);
@@ -91,8 +91,9 @@ bpt_status bpt__dataset_check(const bpt_dataset *d, const bpt_split *split, uint
     return BPT_OK;
 }
 
-bpt_status bpt__dataset_record(const bpt_dataset *d, const bpt_split *split, uint32_t v,
-                               bpt_record *record, uint32_t *label) {
+/* Takes apart a value of an encoded split that is intact. */
+static bpt_status take_apart(const bpt_dataset *d, const bpt_split *split, uint32_t v,
+                             bpt_record *record, uint32_t *label) {
     const bpt__stored_value value = d->records[split->number].values[v];
     const size_t size = bpt__value_record_bytes(value.data);
     if (!bpt__record_read(bpt__value_pixels(value.data, size, 1, 0), size, d->info->C, record))
@@ -363,8 +364,8 @@ static bpt_status blame_pages(const bpt_dataset *d, bpt_status status) {
 
 static bpt_status get_record(const bpt_dataset *d, const bpt_split *split, uint32_t i,
                              bpt_record *record, uint32_t *label) {
-    BPT_TRY(bpt__dataset_check(d, split, i));
-    return bpt__dataset_record(d, split, i, record, label);
+    BPT_TRY(check_value(d, split, i));
+    return take_apart(d, split, i, record, label);
 }
 
 bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
@@ -381,7 +382,7 @@ static bpt_status get_stored(const bpt_dataset *dataset, const bpt_split *split,
     const uint32_t v = bpt__dataset_value(dataset, split, i, &k);
     const bpt__stored_value value = r->values[v];
     const bpt__value_place place = bpt__dataset_place(dataset, split, v);
-    BPT_TRY(bpt__dataset_check(dataset, split, v));
+    BPT_TRY(check_value(dataset, split, v));
     const uint32_t found = bpt__value_label(value.data, k);
     if (found >= dataset->info->n_classes)
         return bpt__dataset_damaged(dataset, split, v, "a label is out of range");

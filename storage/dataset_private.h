@@ -56,15 +56,6 @@ struct bpt_dataset {
  * @param deep check all pages of the file, also where there is no split */
 bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out);
 
-/** Checks one value, once.
- * @return BPT_OK, BPT_ECORRUPT (names split and records) */
-bpt_status bpt__dataset_check(const bpt_dataset *dataset, const bpt_split *split, uint32_t v);
-
-/** Takes apart a value of an encoded split that is intact.
- * @return BPT_OK, BPT_ECORRUPT (names split and record) */
-bpt_status bpt__dataset_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
-                               bpt_record *record, uint32_t *label);
-
 /** @param[out] k which of its records
  * @return the value that holds record @p i of split @p split */
 uint32_t bpt__dataset_value(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,

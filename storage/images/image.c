@@ -51,7 +51,8 @@ static int is_svg(const uint8_t *data, size_t size) {
            memmem(data, size < MOST_BEFORE ? size : MOST_BEFORE, "<svg", 4);
 }
 
-const char *bpt_image_format_name(const void *data, size_t size) {
+/* The format by the first bytes; NULL: it is not known. */
+static const char *format_name(const void *data, size_t size) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         const mark *m = &marks[i];
         if (size >= m->offset + m->length &&
@@ -68,7 +69,7 @@ static bpt_status refuse_format(const char *name, const void *data, size_t size)
         bpt_hint("fetch the file again");
         return status;
     }
-    const char *format = bpt_image_format_name(data, size);
+    const char *format = format_name(data, size);
     if (!format) {
         const bpt_status status =
             bpt_fail(BPT_EDATA, "%s is no image of a known format; bpt reads JPEG and PNG", name);
@@ -103,7 +104,7 @@ bpt_status bpt_image_look(const char *name, const void *data, size_t size,
     if (size > limits->bytes)
         return bpt_fail(BPT_EDATA, "%s has %zu bytes; the limit is %llu", name, size,
                         (unsigned long long)limits->bytes);
-    const char *format = bpt_image_format_name(data, size);
+    const char *format = format_name(data, size);
     bpt_image_info info = {0};
     if (format && strcmp(format, "JPEG") == 0)
         BPT_TRY(bpt__jpeg_look(name, data, size, &info));

@@ -74,8 +74,4 @@ typedef struct bpt_image_info {
 bpt_status bpt_image_look(const char *name, const void *data, size_t size,
                           const bpt_image_limits *limits, bpt_image_info *info);
 
-/** @return the format by the first bytes, in words: "JPEG", "PNG", "GIF", "WebP", "BMP", "TIFF",
- * "HEIF", "AVIF", "JPEG 2000", "JPEG XL", "PSD", "ICO", "PNM", "SVG"; NULL if unknown */
-const char *bpt_image_format_name(const void *data, size_t size);
-
 #endif
