@@ -146,13 +146,14 @@ bpt_record_range bpt_job_test_part(const bpt_job *job);
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
 
-/** @return how this rank's optimiser learns, and how many vectors of state it has: none on a server
- */
+/** @return how this rank's optimiser learns; of a server, how the workers' do */
 bpt_learning bpt_job_learning(const bpt_job *job);
+
+/** @return how many vectors of state it has; 0 on a server */
+size_t bpt_job_n_states(const bpt_job *job);
 
 /** @return how ranks follow the momentum of all; layers are placed already */
 bpt_shared_momentum bpt_job_shared_momentum(const bpt_job *job);
-size_t bpt_job_n_states(const bpt_job *job);
 
 /** @return the network that this rank trains: the whole one, or its part */
 bpt_network *bpt_job_trained(const bpt_job *job);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "tools/train/job/checkpoint_state.h"
 #include "tools/train/job/job_parts.h"
+#include "tools/train/options/train_rule.h"
 #include "tools/train/run/checkpoint_files.h"
 
 /* A disk that the run writes to: one, or another by a link to its checkpoints. */
@@ -41,8 +42,7 @@ static bpt_status look(const bpt_job *job, const disk *d, contents *h) {
 
 /* Ranks that merge save at an exchange: the one under way, or the one after it. */
 static uint64_t late(const bpt_job *job) {
-    const bool merges = job->update != BPT_UPDATE_LOCAL && job->update != BPT_UPDATE_ALLREDUCE;
-    return merges ? 2 * job->pace.limit * job->batch_all : 0;
+    return bpt_update_merges(job->update) ? 2 * job->pace.limit * job->batch_all : 0;
 }
 
 static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h) {

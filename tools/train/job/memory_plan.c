@@ -126,22 +126,23 @@ static size_t exchange_bytes(const bpt_job *job, const bpt_model *trained) {
 
 /* ---- the network, and what goes by its size ---- */
 
+/* To train on the cores. */
+static bpt_status plan_model(const bpt_job *job, const bpt_model *model, bpt_network_memory *plan) {
+    return bpt_network_plan(model, job->batch, bpt_train_activations(job->options, NULL),
+                            bpt_train_learning(job->options, job->lr_factor), job->n_threads, plan);
+}
+
 static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt_memory_plan *p) {
     p->vectors = vector_bytes(job, trained->segments.n_elements);
     p->exchange = exchange_bytes(job, trained);
-    if (job->device) return BPT_OK; /* it is there */
-    return bpt_network_plan(trained, job->batch, bpt_train_activations(job->options, NULL),
-                            bpt_train_learning(job->options, job->lr_factor), job->n_threads,
-                            &p->network);
+    return job->device ? BPT_OK /* it is there */ : plan_model(job, trained, &p->network);
 }
 
 /* Beside the vector to read and write through there is that of the initial weights. */
 static bpt_status plan_before(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){.batch = job->batch};
     plan->vectors = 2 * job->model->segments.n_elements * sizeof(float);
-    return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options, NULL),
-                            bpt_train_learning(job->options, job->lr_factor), job->n_threads,
-                            &plan->network);
+    return plan_model(job, job->model, &plan->network);
 }
 
 static void add_network(bpt_network_memory *sum, const bpt_network_memory *more) {
@@ -188,14 +189,12 @@ static bpt_status plan_parts(const bpt_job *job, bpt_memory_plan *plan) {
 }
 
 /* A server has vectors and no network. */
-static bpt_status plan_server(const bpt_job *job, bpt_memory_plan *plan) {
+static void plan_server(const bpt_job *job, bpt_memory_plan *plan) {
     plan->vectors = vector_bytes(job, job->model->segments.n_elements);
     plan->exchange = exchange_bytes(job, job->model);
-    return BPT_OK;
 }
 
 static bpt_status plan_network(const bpt_job *job, bpt_memory_plan *plan) {
-    if (bpt_job_is_server(job)) return plan_server(job, plan);
     switch (job->parting.stage) {
     case BPT_PARTING_BEFORE:
         return plan_before(job, plan);
@@ -215,7 +214,10 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
         .delivery = delivery_bytes(job),
         .trace = bpt_step_trace_bytes(job->options, job->n_threads),
     };
-    BPT_TRY(plan_network(job, plan));
+    if (bpt_job_is_server(job))
+        plan_server(job, plan);
+    else
+        BPT_TRY(plan_network(job, plan));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
     plan->total = bpt_size_add(plan->total, plan->evaluation);
     plan->total = bpt_size_add(plan->total, plan->border);

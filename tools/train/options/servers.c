@@ -4,14 +4,18 @@
 #include "tools/train/options/train_rule.h"
 
 /* On a rank by itself --update default and auto are local, but whoever wants servers wants them. */
-static bool have_use(const bpt_train_options *o, uint32_t n_ranks) {
+static bool has_use(const bpt_train_options *o, uint32_t n_ranks) {
     const bpt_update_choice update = (bpt_update_choice)o->update;
     return update == BPT_UPDATE_DEFAULT || update == BPT_UPDATE_AUTO ||
            bpt_update_merges(bpt_update_resolve(update, n_ranks));
 }
 
+static uint32_t wanted(const bpt_train_options *o, uint32_t n_ranks) {
+    return has_use(o, n_ranks) ? (uint32_t)o->servers : 0;
+}
+
 bpt_status bpt_servers_count(const bpt_train_options *o, uint32_t n_ranks, uint32_t *n) {
-    *n = have_use(o, n_ranks) ? (uint32_t)o->servers : 0;
+    *n = wanted(o, n_ranks);
     if (*n < n_ranks) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "--servers %u: this job has %u rank%s, and one has to train", *n,
@@ -28,6 +32,6 @@ bool bpt_servers_scatter(const bpt_train_options *o, uint32_t n_ranks) {
 }
 
 bool bpt_servers_have(const bpt_train_options *o, uint32_t rank, uint32_t n_ranks) {
-    const uint32_t n = have_use(o, n_ranks) ? (uint32_t)o->servers : 0;
+    const uint32_t n = wanted(o, n_ranks);
     return n < n_ranks && rank >= n_ranks - n;
 }
