@@ -130,8 +130,28 @@ static bpt_status compare_split(const bpt_job *job, bpt_checkpoint *c) {
 /* What it means where a number is not there: earlier versions had none of it, or did not say. */
 typedef enum absence { NEEDED, WAS_0, UNKNOWN } absence;
 
-/* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
-static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+static bpt_status compare_names(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json_doc *doc = c->state;
+    const bpt_json *root = bpt_json_root(doc);
+    const char *rule, *partition, *optimizer;
+    BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
+    BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
+    BPT_TRY(bpt_json_get_text(doc, root, "partition", &partition));
+    BPT_TRY(bpt_json_get_text(doc, root, "optimizer", &optimizer));
+    if (strcmp(c->update, bpt_update_choice_name(job->update)) != 0)
+        c->differs = "--update";
+    else if (strcmp(rule, rule_name(job)) != 0)
+        c->differs = "--gamma";
+    else if (strcmp(partition, bpt_partition_choice_name(job->partition)) != 0)
+        c->differs = "--partition";
+    else if (strcmp(optimizer, bpt_job_learning(job).optimizer->name) != 0)
+        c->differs = "--optimizer";
+    else if (!same_placement(job, c))
+        c->differs = "--placement";
+    return BPT_OK;
+}
+
+static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
     static const char input_size[] = "the size of the input, by --input-size, --model or --data,";
     const struct {
         const char *key;
@@ -161,31 +181,22 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
-    const bpt_optimizer *mine = bpt_job_learning(job).optimizer;
-    const char *rule, *partition, *optimizer;
-    BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
-    BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
-    BPT_TRY(bpt_json_get_text(doc, root, "partition", &partition));
-    BPT_TRY(bpt_json_get_text(doc, root, "optimizer", &optimizer));
-    if (strcmp(c->update, bpt_update_choice_name(job->update)) != 0)
-        c->differs = "--update";
-    else if (strcmp(rule, rule_name(job)) != 0)
-        c->differs = "--gamma";
-    else if (strcmp(partition, bpt_partition_choice_name(job->partition)) != 0)
-        c->differs = "--partition";
-    else if (strcmp(optimizer, mine->name) != 0)
-        c->differs = "--optimizer";
-    else if (!same_placement(job, c))
-        c->differs = "--placement";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         uint64_t theirs = numbers[i].absent == UNKNOWN ? numbers[i].mine : 0;
         if (numbers[i].absent == NEEDED || bpt_json_find(root, numbers[i].key))
             BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
         if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
     }
+    return BPT_OK;
+}
+
+/* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
+static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    BPT_TRY(compare_names(job, c));
+    BPT_TRY(compare_numbers(job, c));
     BPT_TRY(compare_split(job, c));
     c->exact = !c->differs;
-    c->exchange = bpt_json_find(root, "exchange");
+    c->exchange = bpt_json_find(bpt_json_root(c->state), "exchange");
     return BPT_OK;
 }
 

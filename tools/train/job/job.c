@@ -82,7 +82,7 @@ static bpt_status write_start_event(bpt_job *job) {
     return bpt_run_folder_metric(job->run, w);
 }
 
-static void say_what_starts(const bpt_job *job) {
+static void say_data(const bpt_job *job) {
     char running[48] = "";
     const size_t n_running = bpt_model_running_statistics(job->model);
     if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
@@ -97,6 +97,9 @@ static void say_what_starts(const bpt_job *job) {
     if (bpt_job_scatters(job))
         bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",
                  job->options->scratch);
+}
+
+static void say_ranks(const bpt_job *job) {
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              bpt_partition_choice_name(job->partition), job->n_threads,
@@ -105,6 +108,9 @@ static void say_what_starts(const bpt_job *job) {
         bpt_info("the last %u of these ranks are servers and hold the global weights, %u train",
                  job->n_servers, job->n_workers);
     bpt_tuning_say(job->options);
+}
+
+static void say_samples(const bpt_job *job) {
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
@@ -112,11 +118,17 @@ static void say_what_starts(const bpt_job *job) {
         bpt_info("samples come in blocks of %lld, shuffled among %d blocks at a time",
                  (long long)job->options->order_block, BPT_ORDER_WINDOW);
     if (job->options->order == BPT_ORDER_SEQUENTIAL) bpt_info("samples come as they are stored");
+}
+
+static void say_device(const bpt_job *job) {
     if (job->device)
         bpt_info("this rank computes on %s, %s", job->device->name,
                  bpt_precision_text((bpt_precision)job->options->precision, job->device));
     else if (bpt_train_activations(job->options, NULL) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
+}
+
+static void say_learning(const bpt_job *job) {
     const bpt_learning learning = bpt_job_learning(job);
     bpt_info("optimizer %s%s, learning rate %g, schedule %s, warm-up %g epoch%s",
              learning.optimizer->name, learning.nesterov ? ", Nesterov's momentum" : "",
@@ -127,6 +139,10 @@ static void say_what_starts(const bpt_job *job) {
     if (job->lr_factor != 1)
         bpt_info("that is %g x %u %s (--lr-scale linear)", job->options->lr, job->n_workers,
                  job->n_servers ? "workers" : "ranks");
+}
+
+/* What is laid over the update. */
+static void say_terms(const bpt_job *job) {
     if (job->terms.momentum > 0)
         bpt_info("server momentum %g: in the long run a push counts %.3g times",
                  job->terms.momentum, 1 / (1 - job->terms.momentum));
@@ -140,16 +156,27 @@ static void say_what_starts(const bpt_job *job) {
                  all.ranks > 0 ? ", less where their shares of the data are unequal" : "");
     if (job->terms.compensation > 0)
         bpt_info("delay compensation with lambda %g", job->terms.compensation);
-    if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
-    for (uint32_t i = 0;
-         job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
-         i++) {
+}
+
+static void say_shards(const bpt_job *job) {
+    const bpt_shard_table *shards = bpt_exchange_shards(job->exchange);
+    for (uint32_t i = 0; i < bpt_shard_count(shards); i++) {
         char line[200];
-        bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
-        bpt_info(
-            "global weights: %s (%s)", line,
-            bpt_comm_host(job->comm, bpt_shard_at(bpt_exchange_shards(job->exchange), i)->host));
+        bpt_shard_describe(shards, i, line, sizeof line);
+        bpt_info("global weights: %s (%s)", line,
+                 bpt_comm_host(job->comm, bpt_shard_at(shards, i)->host));
     }
+}
+
+static void say_what_starts(const bpt_job *job) {
+    say_data(job);
+    say_ranks(job);
+    say_samples(job);
+    say_device(job);
+    say_learning(job);
+    say_terms(job);
+    if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
+    if (job->exchange && !job->sums) say_shards(job);
     if (job->rank == 0) bpt__job_warn_late_end(job);
 }
 
