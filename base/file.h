@@ -2,8 +2,8 @@
  * Files that are there whole or not at all.
  *
  * Errors: BPT_ENOSPC where the device or a quota is full, BPT_ENOENT where what is to be read does
- * not exist, BPT_EEXIST where something may not exist yet, else BPT_EIO; each text names path and
- * reason.
+ * not exist, BPT_EEXIST where something may not exist yet, BPT_ENOMEM where the system lacks memory
+ * (of any call), else BPT_EIO; each text names path and reason.
  * Threads: any. */
 #ifndef BPT_BASE_FILE_H
 #define BPT_BASE_FILE_H
