@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -190,6 +191,15 @@ bpt_status bpt_json_parse(const char *what, const char *text, size_t length, bpt
     return BPT_OK;
 err_free:
     bpt_json_doc_free(d);
+    return status;
+}
+
+bpt_status bpt_json_load(const char *path, size_t max_bytes, bpt_json_doc **doc) {
+    char *text;
+    size_t size;
+    BPT_TRY(bpt_file_read(path, max_bytes, &text, &size));
+    const bpt_status status = bpt_json_parse(path, text, size, doc);
+    bpt_free(text);
     return status;
 }
 

@@ -58,6 +58,9 @@ typedef struct bpt_json bpt_json; /* a value inside a document: borrowed from it
  * @param[out] doc caller owns, bpt_json_doc_free()
  * @return BPT_OK, BPT_EDATA (text with line), BPT_ENOMEM */
 bpt_status bpt_json_parse(const char *what, const char *text, size_t length, bpt_json_doc **doc);
+
+/** Reads a file and parses it. @return as bpt_file_read() and bpt_json_parse() */
+bpt_status bpt_json_load(const char *path, size_t max_bytes, bpt_json_doc **doc);
 void bpt_json_doc_free(bpt_json_doc *doc);
 const bpt_json *bpt_json_root(const bpt_json_doc *doc);
 

@@ -335,8 +335,31 @@ static void test_typed_access_checks_type_and_range(void **state) {
     bpt_json_doc_free(doc);
 }
 
+static bpt_status load_file(void *path) {
+    bpt_json_doc *doc;
+    BPT_TRY(bpt_json_load(path, 16, &doc));
+    assert_true(bpt_json_is_array(bpt_json_root(doc)));
+    bpt_json_doc_free(doc);
+    return BPT_OK;
+}
+
+static void test_files_are_loaded(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    support_path(path, "none.json");
+    assert_int_equal(load_file(path), BPT_ENOENT);
+    support_write(path, "long.json", "[1, 2, 3, 4, 5, 6]", 18);
+    assert_int_equal(load_file(path), BPT_EDATA);
+    support_write(path, "cut.json", "[1, 2", 5);
+    assert_int_equal(load_file(path), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, path));
+    support_write(path, "whole.json", "[1, 2]", 6);
+    support_fail_each_allocation(load_file, path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files_are_loaded),
         cmocka_unit_test(test_writer_spells_a_line),
         cmocka_unit_test(test_reset_starts_a_new_text_in_the_same_memory),
         cmocka_unit_test(test_texts_round_trip),
@@ -351,5 +374,5 @@ int main(void) {
         cmocka_unit_test(test_walking_a_document),
         cmocka_unit_test(test_typed_access_checks_type_and_range),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, support_make_scratch, support_remove_scratch);
 }

@@ -196,14 +196,7 @@ done:
 
 /* ---- going on ---- */
 
-static bpt_status read_state(const char *path, bpt_json_doc **state) {
-    char *text;
-    size_t size;
-    BPT_TRY(bpt_file_read(path, 256 << 20, &text, &size));
-    const bpt_status status = bpt_json_parse(path, text, size, state);
-    bpt_free(text);
-    return status;
-}
+enum { STATE_BYTES = 256 << 20 }; /* of a rank, at most */
 
 /* A rank that the checkpoint does not know learns the progress from rank 0's state. */
 static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
@@ -213,18 +206,9 @@ static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
         bpt_free(path);
         BPT_TRY(bpt_strf(&path, "%s/rank-0.json", c->path));
     }
-    bpt_status status = read_state(path, &c->state);
+    bpt_status status = bpt_json_load(path, STATE_BYTES, &c->state);
     if (status == BPT_OK) status = bpt_checkpoint_get_state(job, path, c);
     bpt_free(path);
-    return status;
-}
-
-/* Whether a path of --resume is a whole checkpoint, and not a run. */
-static bpt_status look_for_done(const char *resume, bool *is_checkpoint) {
-    char *done;
-    BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
-    const bpt_status status = bpt_path_look(done, is_checkpoint);
-    bpt_free(done);
     return status;
 }
 
@@ -256,7 +240,7 @@ static bpt_status find_by_name(const char *checkpoint, char **run) {
 
 bpt_status bpt_checkpoint_run(const char *resume, char **run) {
     bool is_checkpoint;
-    BPT_TRY(look_for_done(resume, &is_checkpoint));
+    BPT_TRY(bpt_checkpoint_is_whole(resume, &is_checkpoint));
     if (!is_checkpoint) return bpt_strdup(resume, run);
     BPT_TRY(find_by_name(resume, run));
     return *run ? BPT_OK : bpt_strf(run, "%s/../..", resume);
@@ -266,7 +250,7 @@ bpt_status bpt_checkpoint_run(const char *resume, char **run) {
 static bpt_status locate(const char *resume, char **path) {
     char *checkpoints;
     bool is_checkpoint;
-    BPT_TRY(look_for_done(resume, &is_checkpoint));
+    BPT_TRY(bpt_checkpoint_is_whole(resume, &is_checkpoint));
     if (is_checkpoint) return bpt_strdup(resume, path);
     BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", resume));
     const bpt_status status = bpt_checkpoint_find(checkpoints, NULL, path);
@@ -308,7 +292,7 @@ static bpt_status look_for_batch(const char *resume, uint32_t n_ranks, int64_t s
     bpt_status status = bpt_strf(&path, "%s/rank-0.json", folder);
     bpt_free(folder);
     BPT_TRY(status);
-    status = read_state(path, &state);
+    status = bpt_json_load(path, STATE_BYTES, &state);
     bpt_free(path);
     if (status == BPT_OK) status = bpt_checkpoint_get_batch(state, n_ranks, servers, batch);
     bpt_json_doc_free(state);

@@ -1,6 +1,5 @@
 #include "tools/train/replay/replay_ranks.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -14,15 +13,12 @@
 /* ---- the summary ---- */
 
 /* @param[out] doc to be freed; NULL: there is no summary, of a run that ended before it
- * @return BPT_OK, as bpt_file_read() but for BPT_ENOENT, as bpt_json_parse() */
+ * @return BPT_OK, as bpt_json_load() but for BPT_ENOENT */
 static bpt_status load(const char *run, bpt_json_doc **doc) {
-    char *path, *text = NULL;
-    size_t size = 0;
+    char *path;
     *doc = NULL;
     BPT_TRY(bpt_strf(&path, "%s/summary.json", run));
-    bpt_status status = bpt_file_read(path, (size_t)1 << 30, &text, &size);
-    if (status == BPT_OK) status = bpt_json_parse(path, text, size, doc);
-    bpt_free(text);
+    const bpt_status status = bpt_json_load(path, (size_t)1 << 30, doc);
     bpt_free(path);
     return status == BPT_ENOENT ? BPT_OK : status;
 }

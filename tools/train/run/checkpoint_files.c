@@ -16,7 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT = 2 }; /* of DONE */
+enum {
+    FORMAT = 2,            /* of DONE */
+    DONE_BYTES = 64 << 20, /* that it has, at most */
+};
 
 bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file) {
     char *path;
@@ -191,14 +194,9 @@ static int newest_first(const void *a, const void *b) {
 }
 
 static bpt_status read_serial(const char *path, uint64_t *serial) {
-    char *text;
-    size_t size;
     bpt_json_doc *doc;
-    BPT_TRY(bpt_file_read(path, 64 << 20, &text, &size));
-    bpt_status status = bpt_json_parse(path, text, size, &doc);
-    bpt_free(text);
-    BPT_TRY(status);
-    status = check_list(doc, path, serial);
+    BPT_TRY(bpt_json_load(path, DONE_BYTES, &doc));
+    const bpt_status status = check_list(doc, path, serial);
     bpt_json_doc_free(doc);
     return status;
 }
@@ -414,7 +412,7 @@ bpt_status bpt_checkpoint_remove(const char *folder) {
     return status == BPT_OK ? bpt_dir_remove(folder) : status;
 }
 
-static bpt_status is_whole(const char *folder, bool *whole) {
+bpt_status bpt_checkpoint_is_whole(const char *folder, bool *whole) {
     char *done;
     BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
     const bpt_status status = bpt_path_look(done, whole);
@@ -424,8 +422,8 @@ static bpt_status is_whole(const char *folder, bool *whole) {
 
 bpt_status bpt_checkpoint_clear(const char *folder, const char *part, const char *to) {
     bool left, there;
-    BPT_TRY(is_whole(part, &left));
-    BPT_TRY(is_whole(to, &there));
+    BPT_TRY(bpt_checkpoint_is_whole(part, &left));
+    BPT_TRY(bpt_checkpoint_is_whole(to, &there));
     return left && !there ? bpt_checkpoint_place(folder, part, to) : bpt_checkpoint_remove(part);
 }
 
@@ -503,15 +501,11 @@ static bool is_removed(const char *done) {
 }
 
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
-    char *path, *text = NULL;
-    size_t size;
+    char *path;
     bpt_json_doc *doc = NULL;
-    bpt_status status;
     BPT_TRY(bpt_strf(&path, "%s/DONE", folder));
-    BPT_TRY_GOTO(status, bpt_file_read(path, 64 << 20, &text, &size), done);
-    BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
-    status = verify_list(doc, folder, rank);
-done:
+    bpt_status status = bpt_json_load(path, DONE_BYTES, &doc);
+    if (status == BPT_OK) status = verify_list(doc, folder, rank);
     if (status != BPT_OK && is_removed(path))
         bpt_hint(
             "a run that goes on has removed it meanwhile: try again; or this host does not "
@@ -519,7 +513,6 @@ done:
     else if (status == BPT_ECORRUPT || status == BPT_EDATA)
         hint_at_another(folder);
     bpt_json_doc_free(doc);
-    bpt_free(text);
     bpt_free(path);
     return status;
 }

@@ -72,6 +72,11 @@ bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size);
 /** @param[out] serial of the next checkpoint in @p folder */
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);
 
+/** @param folder a path, of a checkpoint, a run, or nothing
+ * @param[out] whole whether it is a checkpoint that is whole: it has DONE
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_is_whole(const char *folder, bool *whole);
+
 /** @return whether an entry of such a folder is a checkpoint by its name, or what is made of one
  * for a moment: others are the user's */
 bool bpt_checkpoint_is_name(const char *name);

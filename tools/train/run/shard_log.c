@@ -1,6 +1,5 @@
 #include "tools/train/run/shard_log.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 
@@ -35,29 +34,19 @@ static bpt_status read_begins(const char *path, const bpt_json_doc *doc, size_t 
     return bpt_fail(BPT_EDATA, "%s: \"begin\": these are no borders of shards", path);
 }
 
-static bpt_status parse(const char *path, const char *text, size_t size, size_t n_elements,
-                        uint32_t n_shards, uint32_t first_host, bpt_shard_table **shards) {
+bpt_status bpt_shard_log_read(const char *run, size_t n_elements, uint32_t n_shards,
+                              uint32_t first_host, bpt_shard_table **shards) {
+    enum { MAX_BYTES = 1 << 20 };
+    char *path;
     bpt_json_doc *doc = NULL;
     uint64_t *begin = NULL;
-    bpt_status status = bpt_json_parse(path, text, size, &doc);
+    BPT_TRY(bpt_strf(&path, "%s/%s", run, name));
+    bpt_status status = bpt_json_load(path, MAX_BYTES, &doc);
     if (status == BPT_OK) status = BPT_NEW("borders of shards", n_shards, &begin);
     if (status == BPT_OK)
         status = read_begins(path, doc, n_elements, n_shards, first_host, begin, shards);
     bpt_free(begin);
     bpt_json_doc_free(doc);
-    return status;
-}
-
-bpt_status bpt_shard_log_read(const char *run, size_t n_elements, uint32_t n_shards,
-                              uint32_t first_host, bpt_shard_table **shards) {
-    enum { MAX_BYTES = 1 << 20 };
-    char *path = NULL, *text = NULL;
-    size_t size;
-    BPT_TRY(bpt_strf(&path, "%s/%s", run, name));
-    bpt_status status = bpt_file_read(path, MAX_BYTES, &text, &size);
-    if (status == BPT_OK)
-        status = parse(path, text, size, n_elements, n_shards, first_host, shards);
-    bpt_free(text);
     bpt_free(path);
     return status;
 }
