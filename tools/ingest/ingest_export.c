@@ -77,7 +77,7 @@ static bpt_status each_record(export *x, put_fn put) {
         status = put(x, i);
         if (status == BPT_OK)
             status = bpt_interrupt_check("nothing is left", "run the same command again");
-        bpt_ingest_progress_show(&progress, i, x->split->count);
+        bpt_ingest_progress_show(&progress, i + 1, x->split->count);
     }
     bpt_log_progress_end();
     const bpt_status checked = bpt_dataset_check(x->dataset); /* the reason for what else failed */

@@ -131,7 +131,7 @@ static bpt_status take_records(job *j) {
     for (uint64_t i = 0; i < n && status == BPT_OK; i++) {
         status = take_record(j);
         if (status == BPT_OK) status = check_interrupt();
-        bpt_ingest_progress_show(&progress, i, n);
+        bpt_ingest_progress_show(&progress, i + 1, n);
     }
     bpt_log_progress_end();
     return status;

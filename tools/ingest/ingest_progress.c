@@ -17,7 +17,7 @@ bpt_ingest_progress bpt_ingest_progress_start(const char *verb) {
 
 void bpt_ingest_progress_show(bpt_ingest_progress *p, uint64_t done, uint64_t total) {
     const uint64_t now = bpt_clock_ns();
-    if (now - p->last_ns < p->interval_ns) return;
+    if (done == 0 || now - p->last_ns < p->interval_ns) return; /* no rate yet, or just shown */
     p->last_ns = now;
     const double seconds = (double)(now - p->start_ns) / 1e9;
     const double rate = (double)done / seconds;

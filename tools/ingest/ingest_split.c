@@ -125,7 +125,7 @@ static bpt_status choose_all(division *d) {
         }
         records[ends[label]++] = i;
         BPT_TRY_GOTO(status, check_interrupt(), done);
-        bpt_ingest_progress_show(&progress, i, d->split->count);
+        bpt_ingest_progress_show(&progress, i + 1, d->split->count);
     }
     uint64_t begin = 0;
     for (uint32_t c = 0; c < n_classes; begin = ends[c++])

@@ -31,7 +31,7 @@ bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
         BPT_TRY(bpt_interrupt_check(
             "the split under way is not stored",
             "what was in the dataset before is as it was; run the same command again"));
-        bpt_ingest_progress_show(progress, (*done)++, total);
+        bpt_ingest_progress_show(progress, ++*done, total);
     }
     return bpt_dataset_check(c->dataset);
 }
