@@ -40,6 +40,7 @@ for key, tolerance in ("mean", .002), ("std", .01):
         assert abs(a - b) < tolerance, (key, a, b)
 assert rough["bytes"] < encoded["bytes"], (rough["bytes"], encoded["bytes"])
 assert raw["per_class"] == encoded["per_class"]
+assert (encoded["heights"], encoded["widths"]) == ([20, 20], [30, 30]), encoded
 END
 
 # ---- other sources ----

@@ -1,5 +1,6 @@
 /* Commands of bpt-ingest record by record: they count what is done, and one that a signal comes to
- * in the middle leaves nothing. */
+ * in the middle, or whose dataset is damaged meanwhile, leaves nothing. */
+#include "storage/dataset.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
 
@@ -46,9 +47,18 @@ void __wrap_bpt_ingest_progress_show(bpt_ingest_progress *p, uint64_t done, uint
         (void)raise(SIGTERM);
 }
 
+static bool cut_short; /* the file that is read */
+
+bpt_status __real_bpt_dataset_check(const bpt_dataset *dataset);
+bpt_status __wrap_bpt_dataset_check(const bpt_dataset *dataset);
+
+bpt_status __wrap_bpt_dataset_check(const bpt_dataset *dataset) {
+    return cut_short ? bpt_fail(BPT_ECORRUPT, "cut short") : __real_bpt_dataset_check(dataset);
+}
+
 enum { MOST = 16 }; /* words of a command */
 
-typedef enum outcome { WHOLE, STOPPED, WRONG } outcome;
+typedef enum outcome { WHOLE, STOPPED, DAMAGED, WRONG } outcome;
 
 /* A signal is remembered for as long as a process lives: each command has one.
  * @param line words of the command, a blank between two */
@@ -62,7 +72,10 @@ static outcome run(const bpt_ingest_command *command, const char *line) {
     assert_true(child >= 0);
     if (child == 0) {
         const bpt_status result = command->run(argc, argv);
-        _exit(result == BPT_OK && is_whole() ? WHOLE : result == BPT_ECANCELED ? STOPPED : WRONG);
+        _exit(result == BPT_OK && is_whole() ? WHOLE
+              : result == BPT_ECANCELED      ? STOPPED
+              : result == BPT_ECORRUPT       ? DAMAGED
+                                             : WRONG);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -105,6 +118,19 @@ static void test_a_signal_in_the_middle(void **state) {
     told.stop_verb = NULL;
 }
 
+/* Zeros that were read in place of images are not passed on. */
+static void test_a_file_that_is_cut_short(void **state) {
+    (void)state;
+    cut_short = true;
+    for (size_t i = 1; i < sizeof cases / sizeof *cases; i++) { /* the first reads none */
+        assert_int_equal(run(cases[i].command, cases[i].line), DAMAGED);
+        assert_int_not_equal(access(cases[i].made, F_OK), 0);
+    }
+    assert_int_equal(run(&bpt_ingest_montage, "montage a --split s --to sheet.png"), DAMAGED);
+    assert_int_not_equal(access("sheet.png", F_OK), 0);
+    cut_short = false;
+}
+
 static char folder[] = "/tmp/bpt-ingest-stopped-XXXXXX";
 
 static int make_folder(void **state) {
@@ -127,6 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_done_is_counted),
         cmocka_unit_test(test_a_signal_in_the_middle),
+        cmocka_unit_test(test_a_file_that_is_cut_short),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -39,6 +39,9 @@ expect 0 '2 images of split s written' export four --split s --to four.png
 # ---- merge ----
 expect 0 'all: 1200 images of 1x28x28' merge a b --from train --out m --split all
 expect 0 'made by merge from a, b' info m
+expect 2 'has a split "all" already' merge a b --from train --out m --split all
+expect 0 'all: 1200 images of 1x28x28' merge b// ./a/ --from train --out m --split all --force
+expect 0 'made by merge from b//, a/' info m
 expect 0 '1200 images checked' verify m
 expect 2 'is read, and cannot be written' merge a b --from train --out ./b --split all
 expect 2 'are the same dataset' merge a a --from train --out x --split all
@@ -52,7 +55,6 @@ rm -r data.link
 mkdir data.link && ln a/data.mdb data.link/
 expect 2 'it may only be read' glyphs --out a --split more --count 10
 rm -r data.link
-expect 2 'has a split "all" already' merge a b --from train --out m --split all
 expect 3 'has no split "test"' merge a b --from test --out x --split x
 expect 2 'argument' merge a --out x --split x
 printf 'cat\ndog\n' >one.names
@@ -96,7 +98,7 @@ expect 3 'split train would have no images' split a --out x --share 0.999999
 for taken in train val; do
     rm -rf taken
     quiet glyphs --out taken --split $taken --count 10
-    expect 2 "has a split \"$taken\" already" split a --out taken
+    expect 2 "has a split \"$taken\" already" split damaged --out taken
     option=--split
     [ $taken = val ] && option=--held-out
     expect 2 "$option NAME gives the new one another name" split a --out taken
