@@ -73,6 +73,22 @@ static void test_devices(void **state) {
     assert_int_equal(threads, 2);
 }
 
+/* Before ranks have met: as many as a pool can have, and the part of a host's cores. */
+static void test_what_is_expected(void **state) {
+    (void)state;
+    const unsigned bound = bpt_pool_bound_cores(), quota = bpt_pool_quota_cores();
+    unsigned threads = 0, cores = 0, on_host = 0;
+    assert_int_equal(bpt_rank_threads_expected(7, 3), 7);
+    assert_int_equal(bpt_rank_threads_expected(100000, 1), BPT_MAX_WORKERS);
+    for (unsigned ranks = 1; ranks < 4; ranks++)
+        assert_int_equal(bpt_rank_threads_expected(0, ranks),
+                         bpt_rank_threads_share(bound, ranks, quota, ranks));
+    assert_int_equal(bpt_rank_threads_choose(comm, 100000, bpt_comm_size(comm), false, &threads,
+                                             &cores, &on_host),
+                     BPT_OK);
+    assert_int_equal(threads, BPT_MAX_WORKERS);
+}
+
 static void test_what_is_lacking(void **state) {
     (void)state;
     assert_true(bpt_rank_threads_lack(2, 1, 1));
@@ -93,10 +109,12 @@ static void test_shares_of_quotas(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_of_one_rank), cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_devices), cmocka_unit_test(test_what_is_lacking),
-        cmocka_unit_test(test_shares_of_quotas)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank),
+                                       cmocka_unit_test(test_servers),
+                                       cmocka_unit_test(test_devices),
+                                       cmocka_unit_test(test_what_is_expected),
+                                       cmocka_unit_test(test_what_is_lacking),
+                                       cmocka_unit_test(test_shares_of_quotas)};
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bpt_comm_stop(comm);

@@ -147,8 +147,14 @@ static void test_candidates(void **state) {
                     assert_true((double)values[i] <= option->max);
                 }
             }
-    const bpt_knob_limits two = {2, 2, false};
     int64_t values[BPT_MAX_CANDIDATES];
+    const bpt_knob_limits eight = {8, 16, true};
+    const int64_t threads[] = {7, 16, 4, 2, 1}, prefetch[] = {8, 16, 2};
+    assert_int_equal(bpt_knob_candidates(BPT_KNOB_THREADS, &eight, values), 5);
+    assert_memory_equal(values, threads, sizeof threads);
+    assert_int_equal(bpt_knob_candidates(BPT_KNOB_PREFETCH, &eight, values), 3);
+    assert_memory_equal(values, prefetch, sizeof prefetch);
+    const bpt_knob_limits two = {2, 2, false};
     assert_int_equal(bpt_knob_candidates(BPT_KNOB_THREADS, &two, values), 1);
     assert_int_equal(values[0], 1);
     assert_int_equal(bpt_knob_candidates(BPT_KNOB_PREFETCH, &two, values), 0);

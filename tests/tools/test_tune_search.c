@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
@@ -50,7 +51,12 @@ double __wrap_bpt_clock_seconds_since(uint64_t since_ns) {
 void __wrap_bpt_log_progress(const char *line);
 
 void __wrap_bpt_log_progress(const char *line) {
-    assert_non_null(strstr(line, ": round "));
+    unsigned round;
+    double past_s, budget_s;
+    const char *const at = strstr(line, ": round ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, ": round %u, %lf of %lf s", &round, &past_s, &budget_s), 3);
+    assert_true(fabs(past_s - world.now_s) < 0.51 && budget_s >= 1.0); /* it begins at 0 */
     world.silence_s = fmax(world.silence_s, world.now_s - world.said_s);
     world.said_s = world.now_s;
 }
@@ -258,6 +264,8 @@ static void test_a_gain_is_found(void **state) {
         assert_true(s.gain.n >= BPT_SPREAD_MIN);
         assert_true(fabs(s.gain.median - 0.9) < 0.03);
         assert_true(s.best_s.median < s.standard_s.median);
+        if (world.drift > 0.0) continue;
+        assert_true(fabs(s.standard_s.median / world.step_s - 1.025) < 0.025); /* of one step */
     }
 }
 
@@ -294,6 +302,15 @@ static void test_knobs_build_on_each_other(void **state) {
     assert_int_equal(s.best.threads, 4);
     assert_string_equal(s.best.policy, "eft");
     assert_true(fabs(s.gain.median - 0.68) < 0.03);
+    /* What each was compared with. */
+    static const struct {
+        const char *value, *against;
+    } threads[] = {{"7", "8"}, {"4", "8"}, {"2", "4"}, {"1", "4"}};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        assert_string_equal(s.trials[i].option, "threads");
+        assert_string_equal(s.trials[i].value, threads[i].value);
+        assert_string_equal(s.trials[i].against, threads[i].against);
+    }
 }
 
 static void test_loading(void **state) {
@@ -398,7 +415,7 @@ static void test_without_time_the_default_stays(void **state) {
     begin_world(5, fifo_is_faster);
     const bpt_search s = run(false, 1.0);
     assert_true(is_default(&s));
-    assert_true(s.n_trials > 0 && s.standard_s.median > 0.0);
+    assert_true(s.n_trials > 0 && fabs(s.standard_s.median / world.step_s - 1.0) < 1e-6);
     for (size_t i = 0; i < s.n_trials; i++) assert_false(s.trials[i].measured);
 }
 

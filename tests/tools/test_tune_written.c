@@ -1,5 +1,7 @@
 /* That bpt-tune writes what its search comes to, which is made up here: on most machines that run
  * the tests the default is the fastest. */
+#include "base/file.h"
+#include "base/memory.h"
 #include "tools/tune/search.h"
 #include "tools/tuned_file.h"
 
@@ -42,6 +44,12 @@ static bpt_tuned *tune(void) {
                          "--out",    path,      NULL};
     assert_int_equal(bpt_tune_main(8, arguments), 0);
     bpt_tuned *tuned;
+    char *text;
+    size_t size;
+    assert_int_equal(bpt_file_read(path, 1 << 20, &text, &size), BPT_OK);
+    assert_int_equal(strncmp(text, "# Made by bpt-tune on ", 22), 0); /* for people */
+    assert_non_null(strstr(text, "\n# lenet, 8 samples a step, fp32, "));
+    bpt_free(text);
     assert_int_equal(bpt_tuned_read(path, &tuned), BPT_OK);
     assert_int_equal(unlink(path), 0);
     return tuned;

@@ -2,6 +2,7 @@
  * line, and a key that differs in any field is refused with both values. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "inner/cpu/cpu_library.h"
 #include "tools/tuned_file.h"
 
 #include <setjmp.h>
@@ -124,6 +125,32 @@ static void test_every_field_of_the_key_counts(void **state) {
         assert_non_null(strstr(error->text, t.key.value[i]));
         assert_non_null(strstr(error->text, "node7"));
         assert_non_null(strstr(error->hint, "bpt-tune"));
+    }
+}
+
+/* What to do about it: by the option, with the value of this run, or on this machine. */
+static void test_hints(void **state) {
+    (void)state;
+    static const struct {
+        bpt_tuned_field field;
+        const char *here, *hint;
+    } cases[] = {
+        {BPT_TUNED_CORES, "1", "with 1 core (taskset"},
+        {BPT_TUNED_CORES, "12", "with 12 cores (taskset"},
+        {BPT_TUNED_CPU, "x", "on this machine, or leave out --tuned; `--tuned %h.yaml`"},
+        {BPT_TUNED_BATCH, "32", "again with --batch-size 32, or"},
+        {BPT_TUNED_PRECISION, "bf16", "again with --precision bf16, or"},
+        {BPT_TUNED_OPTIMIZER, "adamw", "again with --optimizer adamw, or"},
+        {BPT_TUNED_MODEL, "x", "again with the --model of this command, or"},
+    };
+    bpt_task_cost costs[2];
+    const bpt_tuned t = example(costs);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_tuned_key here = t.key;
+        snprintf(here.value[cases[i].field], sizeof here.value[0], "%s", cases[i].here);
+        assert_int_equal(bpt_tuned_key_check("f.yaml", &t.key, &here, NULL), BPT_EUSAGE);
+        if (!strstr(bpt_error_last()->hint, cases[i].hint))
+            fail_msg("%s: %s", cases[i].hint, bpt_error_last()->hint);
     }
 }
 
@@ -257,17 +284,21 @@ static const char layers_text[] =
     "  - conv: {name: conv1, filters: %d, kernel: 3}\n"
     "  - fc: {outputs: classes}\n";
 
-static bpt_tuned_key key_of(int filters, bpt_shape input, int64_t classes) {
+static bpt_tuned_key key_in(bpt_value_type type, int filters, bpt_shape input, int64_t classes) {
     char yaml[512];
     bpt_model *model;
     bpt_tuned_key key;
     const bpt_model_override shape = {input, classes};
     const int n = snprintf(yaml, sizeof yaml, layers_text, filters);
     assert_int_equal(bpt_model_parse("small", yaml, (size_t)n, &shape, &model), BPT_OK);
-    const bpt_tuned_step step = {model, 32, BPT_F32, "sgd", 2, NULL};
+    const bpt_tuned_step step = {model, 32, type, "sgd", 2, NULL};
     assert_int_equal(bpt_tuned_key_make(&step, &key), BPT_OK);
     bpt_model_free(model);
     return key;
+}
+
+static bpt_tuned_key key_of(int filters, bpt_shape input, int64_t classes) {
+    return key_in(BPT_F32, filters, input, classes);
 }
 
 static void test_key_of_a_step(void **state) {
@@ -279,6 +310,11 @@ static void test_key_of_a_step(void **state) {
     assert_string_equal(key.value[BPT_TUNED_BATCH], "32");
     assert_string_equal(key.value[BPT_TUNED_CORES], "2");
     assert_string_equal(key.value[BPT_TUNED_PRECISION], "fp32");
+    const bpt_tuned_key half = key_in(BPT_BF16, 8, (bpt_shape){0}, 0);
+    assert_string_equal(half.value[BPT_TUNED_PRECISION], "bf16");
+    char library[BPT_TUNED_VALUE_SIZE];
+    bpt_cpu_library(library, sizeof library);
+    assert_string_equal(key.value[BPT_TUNED_LIBRARY], library);
     const bpt_tuned_key same = key_of(8, (bpt_shape){1, 8, 8}, 4);
     assert_memory_equal(&key, &same, sizeof key);
     /* The same name, another network. */
@@ -312,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_every_beginning),
         cmocka_unit_test(test_every_field_of_the_key_counts),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_lack_of_memory),
         cmocka_unit_test(test_path_of_a_host),
         cmocka_unit_test(test_key_of_a_step),
