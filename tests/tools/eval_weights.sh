@@ -29,6 +29,10 @@ evaluate() { # STATUS FILE
 
 train_it runs/one "$train" --epochs 1
 evaluate 0 runs/one/model.safetensors
+evaluate 3 runs/one/nowhere.safetensors
+says 'hint: the final weights of a run are RUN/model.safetensors'
+run 3 "$eval" --data data --model norm.yaml --weights runs/one
+says 'hint: the final weights of a run are RUN/model.safetensors'
 
 damage() { # TENSOR INDEX VALUE: the file damaged.safetensors with one other value
     python3 - "$@" <<'END'

@@ -22,6 +22,12 @@ await run/metrics.jsonl '"round": 5'
 kill -USR1 "$pid"
 finish 75
 says "data moves, since speeds have changed: shares by rank "
+grep -oE 'shares by rank .*' err >lists # a line for each round, of parts in percent
+python3 - <<'END_PYTHON' || die "the shares that are told are no parts of all: $(cat lists)"
+import re
+lists = [list(map(float, re.findall(r"([\d.]+)%", line))) for line in open("lists")]
+assert len(lists) >= 5 and all(len(parts) == 2 and abs(sum(parts) - 100) < 0.15 for parts in lists), lists
+END_PYTHON
 shares run >before
 check_json before '[e["round"] for e in d] == list(range(1, len(d) + 1))' 'all(sum(e["held"]) == 2000 for e in d[3:])' \
     'd[4]["held"][1] < d[3]["held"][1]'

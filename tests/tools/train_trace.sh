@@ -71,6 +71,7 @@ grep -q '^trace:' runs/one/config.yaml && die "a repeated run would replace the 
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/two --epochs 2 --threads 1 \
     --update allreduce --trace two.json --trace-steps 2-4
 look two.json 2 4 2 data gradients
+says 'trace of 3 steps in two.json: open it at'
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/three --epochs 2 --threads 1 \
     --update sgwu --partition even --sync-every 2 --trace three.json --trace-steps 2-4
 look three.json 2 4 2 data weights
@@ -83,6 +84,8 @@ no_parts
 run 0 "$train" --data data --model tiny.yaml --output runs/plain --epochs 1 --threads 2
 cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace changes the weights"
 
+run 0 "$train" --model tiny.yaml --bench 2 --trace first.json --trace-steps 1-1
+says 'trace of 1 step in first.json: open it at'
 run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
 says 'the trace is empty'
 grep -q 'open it' err && die "nothing is there to be looked at"
