@@ -40,12 +40,13 @@ assert a[-1][1] < a[0][1]
 END
 }
 
+declare -A before=([conv2]=480 [fc1]=2800 [fc2]=123100) # parameters up to the border, running statistics among them
 for n in 2 4; do
     [ $n = 4 ] || variants || continue
     run 0 ranks $n "$train" "${placed[@]}" --output runs/whole-$n
     for border in conv2 fc1 fc2; do
         run 0 ranks $n "$train" "${placed[@]}" --placement $border --output runs/$border-$n
-        says "placement: layers from $border on"
+        says "placement: layers from $border on, $((126110 - before[$border])) of 126110 parameters, on rank "
         losses_agree runs/whole-$n runs/$border-$n
         # Tasks of two networks at a time are not told apart.
         check_json runs/$border-$n/summary.json 'all(r["path_s"] == r["work_s"] == 0 for r in d["ranks"])' \

@@ -75,6 +75,13 @@ says 'trace of 3 steps in two.json: open it at'
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/three --epochs 2 --threads 1 \
     --update sgwu --partition even --sync-every 2 --trace three.json --trace-steps 2-4
 look three.json 2 4 2 data weights
+run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/placed --epochs 1 --threads 1 \
+    --update allreduce --placement fc1 --trace placed.json --trace-steps 2-4
+python3 - <<'END' || die "who waits for the layers of all"
+import json
+waits = [e for e in json.load(open("placed.json"))["traceEvents"] if e["name"] == "border wait"]
+assert sorted((e["pid"], e["args"]["id"]) for e in waits) == [(r, i) for r in range(2) for i in range(2, 5)], waits
+END
 no_parts() { # but those of the user
     [ -z "$(find . -name '*.rank-*' ! -path './mine.json.*' ! -path './runs/*')" ] || die "parts are left: $(ls -A)"
 }
