@@ -50,6 +50,6 @@ for program in ingest train eval tune; do
     [ -f "$place/moved/usr/share/man/man1/bpt-$program.1" ] || die "no manual page of bpt-$program"
 done
 bare "$place/moved/usr/bin/bpt-train" --model lenet --dry-run || die "no models"
-for text in LICENSE README.md docs/models.md docs/formats.md; do
+for text in LICENSE README.md docs/models.md docs/formats.md tools/bpt.sbatch; do
     [ -f "$place/moved/usr/share/doc/bpt/$text" ] || die "$text is not installed"
 done
