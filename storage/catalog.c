@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert(BPT__MAX_INTAKES + 8 <= BPT__MAX_DATABASES, "intakes, and what a writer has beside");
+
 /* What a bpt_split points to. */
 typedef struct split_store {
     bpt_json_doc *doc; /* owns the texts */

@@ -4,7 +4,6 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "storage/catalog.h"
 #include "storage/environment_guard.h"
 
 #include <sys/resource.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 enum {
-    MAX_DATABASES = BPT__MAX_INTAKES + 8, /* and those of a writer */
     MAX_OVERTAKEN = 20, /* times that writers may replace the state under a reader's eyes */
     MAX_DOUBTS = 3,     /* looks at a file that seems damaged */
 };
@@ -164,7 +162,7 @@ static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, M
     int code = mdb_env_create(&env);
     if (code == 0) code = mdb_env_set_userctx(env, g);
     if (code == 0) code = mdb_env_set_assert(env, end_with_word);
-    if (code == 0) code = mdb_env_set_maxdbs(env, MAX_DATABASES);
+    if (code == 0) code = mdb_env_set_maxdbs(env, BPT__MAX_DATABASES);
     if (code == 0) code = open_files(g, path, flags | kind | lock, env);
     if (code != 0) {
         *unlike = has_unlike_lock(g, code);

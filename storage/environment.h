@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { BPT__MAX_DATABASES = 1032 }; /* that an environment can hold by name */
+
 /** Fails with the meaning of LMDB's (or an errno) @p code: "cannot <verb> <path>: <reason>". */
 bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path);
 
