@@ -75,9 +75,17 @@ static bpt_status assign_defaults(bpt_option_set *set) {
 
 /* ---- sources ---- */
 
+/* @return the option that other programs call @p name, NULL if the command has none such */
+static const char *find_alias(const bpt_command *c, const char *name) {
+    for (const bpt_option_alias *a = c->aliases; a && a->name; a++)
+        if (strcmp(a->name, name) == 0 && find_option(c, a->option, strlen(a->option)))
+            return a->option;
+    return NULL;
+}
+
 /* @param where "", or " in FILE:LINE": there --help, --version and --config are no help */
 static bpt_status unknown_option(const bpt_command *c, const char *name, const char *where) {
-    const char *nearest = NULL;
+    const char *nearest = find_alias(c, name);
     const char **names;
     const size_t n_names = c->n_options + (*where ? 0 : 3);
     BPT_TRY(BPT_NEW("option names", c->n_options + 3, &names));
@@ -85,7 +93,7 @@ static bpt_status unknown_option(const bpt_command *c, const char *name, const c
     names[c->n_options] = "help";
     names[c->n_options + 1] = "version";
     names[c->n_options + 2] = "config";
-    nearest = bpt_nearest(name, names, n_names);
+    if (!nearest) nearest = bpt_nearest(name, names, n_names);
     bpt_free(names);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "unknown option \"%s\"%s", name, where);
     if (nearest)
@@ -246,6 +254,15 @@ static bpt_status take_long(bpt_option_set *set, scan *s, const char *argument) 
     return unknown_option(set->command, unknown, "");
 }
 
+/* -model FILE would be -m with the value "odel": nobody means that. */
+static bpt_status one_dash(const bpt_command *c, const char *argument) {
+    const int length = (int)strcspn(argument + 1, "=");
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "unknown option \"%.*s\"", length + 1, argument);
+    bpt_hint("long options have two dashes: --%.*s; `%s --help` lists all options", length,
+             argument + 1, c->name);
+    return status;
+}
+
 static bpt_status take_argument(bpt_option_set *set, scan *s, bool *options_over) {
     char *argument = s->argv[s->next++];
     if (!*options_over && strcmp(argument, "--") == 0) {
@@ -255,6 +272,8 @@ static bpt_status take_argument(bpt_option_set *set, scan *s, bool *options_over
     if (!*options_over && argument[0] == '-' && argument[1] == '-')
         return take_long(set, s, argument);
     if (!*options_over && argument[0] == '-' && argument[1]) {
+        if (argument[2] && find_option(set->command, argument + 1, strcspn(argument + 1, "=")))
+            return one_dash(set->command, argument);
         const bpt_option *o = find_letter(set->command, argument[1]);
         if (!o) return unknown_option(set->command, argument, "");
         return take_option(set, s, o, argument[2] ? argument + 2 : NULL);

@@ -3,9 +3,9 @@
  * range error and the printed effective configuration.
  *
  * Command line before configuration files before default, and of several files later ones before
- * earlier ones. An unknown option is an error that proposes the nearest one; a value out of range
- * is refused, never clamped. Every command also has --help, --version and --config FILE (YAML; keys
- * are the option names), which may be given several times.
+ * earlier ones. An unknown option is an error that proposes the one that other programs call so, or
+ * the nearest one; a value out of range is refused, never clamped. Every command also has --help,
+ * --version and --config FILE (YAML; keys are the option names), which may be given several times.
  *
  * Threads: one thread. */
 #ifndef BPT_BASE_OPTIONS_H
@@ -51,6 +51,12 @@ typedef struct bpt_option {
     bpt_status (*check)(const char *text);
 } bpt_option;
 
+/** A name that other programs have for an option: it is refused as any unknown one, and the option
+ * proposed. */
+typedef struct bpt_option_alias {
+    const char *name, *option; /* "learning-rate", "lr" */
+} bpt_option_alias;
+
 /** A command: what --help is made from. All texts are borrowed for ever. */
 typedef struct bpt_command {
     const char *name;     /* "bpt-train", "bpt-ingest idx" */
@@ -60,6 +66,8 @@ typedef struct bpt_command {
     const bpt_option *options;
     size_t n_options;
     int min_operands, max_operands; /* arguments that are no options; max -1: any number */
+    /* Up to one without a name, also of options that this command lacks; NULL: none. */
+    const bpt_option_alias *aliases;
 } bpt_command;
 
 typedef enum bpt_option_source {

@@ -8,6 +8,7 @@
 #include "tools/eval/predictions.h"
 #include "tools/eval/trained_on.h"
 #include "tools/evaluate.h"
+#include "tools/option_aliases.h"
 #include "tools/program.h"
 #include "tools/saved_weights.h"
 #include "tools/shaped_model.h"
@@ -154,6 +155,7 @@ static const bpt_command command = {
         "  bpt-eval --data fashion --model lenet --weights runs/one/model.safetensors",
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
+    .aliases = bpt_option_aliases,
 };
 
 typedef struct {

@@ -96,6 +96,10 @@ static const bpt_option table[] = {
      .help = "one rank only"},
 };
 
+/* "cash" is nearer to cache, and there is no option output. */
+static const bpt_option_alias aliases[] = {
+    {"passes", "epochs"}, {"cash", "lr"}, {"epoch", "output"}, {0}};
+
 const bpt_command sample_command = {
     .name = "bpt-test run",
     .synopsis = "[option...] FILE...",
@@ -105,6 +109,7 @@ const bpt_command sample_command = {
     .n_options = sizeof table / sizeof *table,
     .min_operands = 0,
     .max_operands = 2,
+    .aliases = aliases,
 };
 
 enum { MAX_ARGS = 40 };

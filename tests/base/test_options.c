@@ -201,6 +201,28 @@ static void test_unknown_options_propose_the_nearest(void **state) {
     assert_int_equal(sample_parse_line(line, &v, &request, &set), BPT_EUSAGE);
 }
 
+static void test_names_of_other_programs_propose_the_option(void **state) {
+    (void)state;
+    sample_refused("--passes=3", "unknown option \"passes\"",
+                   "did you mean \"epochs\"? `bpt-test run --help` lists all options");
+    sample_refused("--cash|3", "unknown option \"cash\"", /* the list goes before what is near */
+                   "did you mean \"lr\"? `bpt-test run --help` lists all options");
+}
+
+static void test_one_dash_before_a_long_name_is_refused(void **state) {
+    (void)state;
+    sample_refused(
+        "-model|x", "unknown option \"-model\"",
+        "long options have two dashes: --model; `bpt-test run --help` lists all options");
+    sample_refused("-data=/d", "unknown option \"-data\"",
+                   "long options have two dashes: --data; `bpt-test run --help` lists all options");
+    sample_settings v;
+    bpt_option_set *set = sample_parse("-modell|-dcuda", &v); /* values, and no names */
+    assert_string_equal(v.model, "odell");
+    assert_int_equal(v.device, 2);
+    bpt_option_set_free(set);
+}
+
 static void test_wrong_values_are_refused(void **state) {
     (void)state;
     sample_refused("--epochs", "--epochs needs a value", NULL);
@@ -403,6 +425,8 @@ int main(void) {
         cmocka_unit_test(test_operands_are_kept_in_order),
         cmocka_unit_test(test_number_of_operands_is_checked),
         cmocka_unit_test(test_unknown_options_propose_the_nearest),
+        cmocka_unit_test(test_names_of_other_programs_propose_the_option),
+        cmocka_unit_test(test_one_dash_before_a_long_name_is_refused),
         cmocka_unit_test(test_wrong_values_are_refused),
         cmocka_unit_test(test_wrong_lists_are_refused),
         cmocka_unit_test(test_ranges_are_refused_not_clamped),

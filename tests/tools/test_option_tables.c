@@ -51,6 +51,18 @@ static void assert_choices(const char *name, size_t n, const char *const *expect
     assert_null(choice(name, n));
 }
 
+/* Each name of other programs leads to an option, by another name than it has. */
+static void test_aliases(void **state) {
+    (void)state;
+    const bpt_option_alias *a = bpt_train_command.aliases;
+    assert_non_null(a);
+    for (; a->name; a++) {
+        (void)option(a->option);
+        for (size_t i = 0; i < bpt_train_command.n_options; i++)
+            assert_string_not_equal(bpt_train_command.options[i].name, a->name);
+    }
+}
+
 static void test_optimizers(void **state) {
     (void)state;
     const char *names[16];
@@ -233,12 +245,13 @@ static void test_what_tasks_use(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_augmentations),
-        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_rules),        cmocka_unit_test(test_terms),
-        cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
-        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_orders),       cmocka_unit_test(test_what_tasks_use),
+        cmocka_unit_test(test_aliases),        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_augmentations),  cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_data_modes),     cmocka_unit_test(test_enumerations),
+        cmocka_unit_test(test_policies),       cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_what_tasks_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

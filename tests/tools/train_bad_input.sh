@@ -13,6 +13,14 @@ says "the policies are critical-path, level, eft, fifo"
 fails_well 2 "$train" "${good[@]}" --output runs/x --epoch 3
 says 'unknown option "epoch"'
 says 'did you mean "epochs"'
+# As other programs have it: "order", "log-interval" and "sync-every" would be nearer.
+for pair in workers=loader-threads val-interval=eval-every save-every=checkpoint-every; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x --${pair%=*} 3
+    says "did you mean \"${pair#*=}\""
+done
+fails_well 2 "$train" -data data -model tiny.yaml --output runs/x
+says 'unknown option "-data"'
+says 'two dashes: --data'
 fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size 0
 says 'batch-size'
 fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size ten

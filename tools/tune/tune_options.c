@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "inner/optimizer.h"
+#include "tools/option_aliases.h"
 #include "tools/precision.h"
 #include "tools/program.h"
 
@@ -106,6 +107,7 @@ const bpt_command bpt_tune_command = {
         "  bpt-train --data fashion --model lenet --tuned lenet.tuned.yaml --output runs/one",
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
+    .aliases = bpt_option_aliases,
 };
 
 static bpt_status refuse_beside(const bpt_tune_options *o, const bpt_option_set *set,

@@ -55,6 +55,12 @@ const char bpt_train_shared_momentum_help[] =
     "the data; else 0, and beside --server-momentum,\n"
     "--delay-compensation, --gamma lag and placed layers";
 
+const char bpt_train_device_help[] =
+    "what computes: the processor's cores, or an NVIDIA GPU, which has the\n"
+    "whole network, of several rank i of a host the i-th, or all the one\n"
+    "named as cuda:1; cuda+cpu: both, as is fastest; auto: a GPU if one\n"
+    "is left, without --tuned and --placement LAYER, else the cores";
+
 const char bpt_train_precision_help[] =
     "what activations and their gradients are in memory: floats, or\n"
     "bfloat16, which is faster and takes half the memory; weights and sums\n"

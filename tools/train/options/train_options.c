@@ -1,6 +1,7 @@
 #include "tools/train/options/train_options.h"
 
 #include "inner/optimizer.h"
+#include "tools/option_aliases.h"
 #include "tools/precision.h"
 #include "tools/train/options/option_texts.h"
 #include "tools/train/options/train_help.h"
@@ -458,10 +459,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(device),
      .value = "auto",
      .unit = "auto|cpu|cuda|cuda+cpu",
-     .help = "what computes: the processor's cores, or an NVIDIA GPU, which has the\n"
-             "whole network, of several rank i of a host the i-th, or all the one\n"
-             "named as cuda:1; cuda+cpu: both, as is fastest; auto: a GPU if one\n"
-             "is left, without --tuned and --placement LAYER, else the cores"},
+     .help = bpt_train_device_help},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),
@@ -597,4 +595,5 @@ const bpt_command bpt_train_command = {
     .epilogue = bpt_train_epilogue,
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
+    .aliases = bpt_option_aliases,
 };
