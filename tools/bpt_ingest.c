@@ -42,6 +42,25 @@ static void print_help(void) {
         "\n" BPT_INGEST_EXIT_STATUS);
 }
 
+static const bpt_ingest_command *find_command(const char *name) {
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i]->name) == 0) return commands[i];
+    return NULL;
+}
+
+/* An option stands where the command should. */
+static bpt_status command_is_late(int argc, char **argv) {
+    const bpt_ingest_command *later = NULL;
+    for (int i = 2; i < argc && !later; i++) later = find_command(argv[i]);
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "the first argument is \"%s\", and no command", argv[1]);
+    if (later)
+        bpt_hint("the command comes first: bpt-ingest %s %s", later->name, later->usage->synopsis);
+    else
+        bpt_hint("`bpt-ingest --help` lists all commands; options come behind them");
+    return status;
+}
+
 static bpt_status unknown_command(const char *name) {
     const char *names[N_COMMANDS];
     for (size_t i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
@@ -55,9 +74,9 @@ static bpt_status unknown_command(const char *name) {
 }
 
 static bpt_status run(int argc, char **argv) {
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0) return commands[i]->run(argc - 1, argv + 1);
-    return unknown_command(argv[1]);
+    const bpt_ingest_command *command = find_command(argv[1]);
+    if (command) return command->run(argc - 1, argv + 1);
+    return argv[1][0] == '-' ? command_is_late(argc, argv) : unknown_command(argv[1]);
 }
 
 int main(int argc, char **argv) {

@@ -16,6 +16,10 @@ done
 # ---- wrong usage: status 2, and what to do ----
 expect 2 'did you mean "glyphs"' glyhps
 expect 2 'unknown command "frobnicate"' frobnicate
+# The command behind its options.
+expect 2 'the command comes first: bpt-ingest glyphs --out DATASET' --out "$data" --split train glyphs
+expect 2 'the first argument is "--out", and no command' --out "$data" --split train
+expect 2 'options come behind them' --out "$data" --split train
 expect 2 'did you mean "split"' glyphs --out "$data" --splt train
 expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train
 expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train --out ''
