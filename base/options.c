@@ -1,5 +1,6 @@
 #include "base/options.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/yaml.h"
@@ -165,11 +166,20 @@ static bpt_status take_entry(bpt_option_set *set, size_t file, const bpt_yaml *d
     return status;
 }
 
+/* A run's folder is not what repeats the run: a file in it is. */
+static bpt_status read_config(const char *path, bpt_yaml **doc) {
+    const bpt_status status = bpt_yaml_load(path, doc);
+    if (status == BPT_OK || bpt_error_last()->hint[0]) return status;
+    if (bpt_path_is_folder(path) || !bpt_path_exists(path))
+        bpt_hint("--config takes a YAML file, such as the config.yaml of a run's folder");
+    return status;
+}
+
 /* @param file from 1 on */
 static bpt_status load_config(bpt_option_set *set, size_t file) {
     const char *path = set->configs[file - 1];
     bpt_yaml *doc;
-    BPT_TRY(bpt_yaml_load(path, &doc));
+    BPT_TRY(read_config(path, &doc));
     const bpt_yaml_node *root = bpt_yaml_root(doc);
     bpt_status status = BPT_OK;
     if (bpt_yaml_node_kind(root) != BPT_YAML_MAP)

@@ -149,6 +149,10 @@ for option in --model=/dev/null --config=data; do
     fails_well 2 "$train" "${good[@]}" --output runs/x $option
     says 'not a regular file'
 done
+says "such as the config.yaml of a run's folder"
+fails_well 2 "$train" --config nowhere.yaml
+says 'cannot open nowhere.yaml: No such file'
+says "such as the config.yaml of a run's folder"
 mkfifo pipe.yaml # that nobody writes to
 for option in --model=pipe.yaml --config=pipe.yaml --tuned=pipe.yaml; do
     fails_well 2 timeout -s KILL 60 "$train" "${good[@]}" --output runs/x $option
