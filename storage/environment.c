@@ -30,7 +30,8 @@ const bpt__environment_kind bpt__dataset_files = {
         "writes over it, and at the system's log for errors of its disk",
     .data = "data.mdb",
     .lock = "lock.mdb",
-    .rules = {.spare_bytes = (uint64_t)2 << 30},
+    .rules = {.spare_bytes = (uint64_t)2 << 30,
+              .records_hint = "`bpt-ingest caffe` makes a dataset of an LMDB of Caffe's"},
 };
 
 /* Its map is made as large as it may ever have to be. Another name keeps readers and writers of

@@ -71,6 +71,15 @@ static bpt_status read_meta(int fd, const char *file, uint64_t page, size_t page
     return BPT_OK;
 }
 
+/* Programs that make LMDBs for themselves choose their map freely: Caffe's is of a terabyte. */
+static bpt_status strange_map(const char *file, const meta *m, const bpt__page_rules *rules) {
+    const bpt_status status =
+        bpt_fail(BPT_ECORRUPT, "%s is damaged, or of another program: a map of %llu bytes", file,
+                 (unsigned long long)m->map_bytes);
+    if (rules->records_hint) bpt_hint("%s; else restore it from a copy", rules->records_hint);
+    return status;
+}
+
 /* What must be true of either head at any time, also while a writer is at work. */
 static bpt_status check_head(const char *file, uint64_t file_bytes, uint64_t page,
                              const page_header *header, const meta *m, size_t page_bytes,
@@ -86,8 +95,8 @@ static bpt_status check_head(const char *file, uint64_t file_bytes, uint64_t pag
      * only what one transaction has both used and freed. */
     const uint64_t max_pages = (file_bytes + rules->spare_bytes) / page_bytes;
     const bool odd_map = m->map_bytes % page_bytes != 0 && !rules->any_map;
-    if (odd_map || m->map_bytes / page_bytes > 2 * max_pages || m->last_page < 1 ||
-        m->last_page >= m->map_bytes / page_bytes || m->last_page > max_pages)
+    if (odd_map || m->map_bytes / page_bytes > 2 * max_pages) return strange_map(file, m, rules);
+    if (m->last_page < 1 || m->last_page >= m->map_bytes / page_bytes || m->last_page > max_pages)
         return damaged(file, page, "sizes that cannot be");
     if (m->txn_id != 0 && (m->txn_id & 1) != page) return damaged(file, page, "wrong transaction");
     return BPT_OK;
@@ -155,7 +164,8 @@ typedef struct walk {
     uint64_t n_pages; /* in the file */
     uint64_t *seen;   /* one bit a page, shape [n_pages / 64 + 1] */
     uint64_t last_page;
-    bool deep, records_in_root;
+    bool deep;
+    const bpt__page_rules *rules;
 } walk;
 
 /* State of one tree while it is walked in key order. */
@@ -238,6 +248,15 @@ static bpt_status check_free_list(walk *w, uint64_t page, const uint8_t *data, s
     return BPT_OK;
 }
 
+/* Whole, and yet nothing that may be read here. */
+static bpt_status another_program(const walk *w) {
+    const bpt_status status =
+        bpt_fail(BPT_EDATA,
+                 "%s is an LMDB of another program: its records are in no named database", w->file);
+    if (w->rules->records_hint) bpt_hint("%s", w->rules->records_hint);
+    return status;
+}
+
 static bpt_status check_leaf_node(tree_walk *tw, uint64_t page, const uint8_t *at, size_t room,
                                   bool is_main) {
     walk *w = tw->w;
@@ -252,6 +271,7 @@ static bpt_status check_leaf_node(tree_walk *tw, uint64_t page, const uint8_t *a
     BPT_TRY(check_order(tw, page, (key){at + sizeof node, node.key_bytes}, false));
     if (is_main) {
         tree child;
+        if (node.flags == 0 || big) return another_program(w);
         if (node.flags != NODE_DATABASE || size != sizeof child)
             return damaged(w->file, page, "an entry that is no database");
         memcpy(&child, data, sizeof child);
@@ -361,7 +381,7 @@ static bpt_status walk_state(walk *w, uint64_t txn_id) {
                         (unsigned long long)txn_id);
     if (other->txn_id + 1 < txn_id) return damaged(w->file, ~txn_id & 1, "wrong transaction");
     w->last_page = mine->last_page;
-    BPT_TRY(walk_tree(w, &mine->main, false, !w->records_in_root));
+    BPT_TRY(walk_tree(w, &mine->main, false, !w->rules->records_in_root));
     BPT_TRY(walk_tree(w, &mine->free, true, false));
     if (!w->deep) return BPT_OK;
     BPT_TRY(check_head_tail(w, 0));
@@ -374,7 +394,7 @@ bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64
     uint64_t bytes;
     BPT_TRY(bpt_file_open(file, &fd, &bytes));
     bpt_status status;
-    walk w = {.file = file, .deep = deep, .records_in_root = rules->records_in_root};
+    walk w = {.file = file, .deep = deep, .rules = rules};
     void *map = MAP_FAILED;
     BPT_TRY_GOTO(status, check_heads(fd, file, bytes, rules, &w.page_bytes), done);
     w.n_pages = bytes / w.page_bytes;

@@ -19,7 +19,8 @@ typedef struct bpt__page_rules {
     uint64_t spare_bytes; /* the map that LMDB makes may be twice as large as the file and these */
     uint16_t flags;       /* of the environment (MDB_*), which are kept in the head pages */
     bool records_in_root; /* there are no named databases: the root holds records */
-    bool any_map;         /* the map may end within a page, as whoever made it wished */
+    const char *records_hint; /* where it does against the rules; NULL: no hint */
+    bool any_map;             /* the map may end within a page, as whoever made it wished */
 } bpt__page_rules;
 
 /** Checks the two head pages: what LMDB reads when it opens the file.
@@ -37,8 +38,8 @@ bpt_status bpt__page_is_stump(const char *file, bool *is);
 /** Checks all that is reachable from the state after transaction @p txn_id. Leaf and branch pages
  * are read, large values are not.
  * @param deep also check the page headers of large values, the free pages and the spare bytes
- * @return BPT_OK, BPT_ECANCELED (a writer has replaced this state: take a newer one), BPT_ECORRUPT,
- *         BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_ECANCELED (a writer has replaced this state: take a newer one), BPT_EDATA
+ *         (records in the root, against the rules), BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64_t txn_id,
                           bool deep);
 

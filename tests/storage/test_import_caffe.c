@@ -2,6 +2,7 @@
  * ctest: TIMEOUT=60 */
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/dataset.h"
 #include "storage/importers/datum.h"
 #include "tests/storage/made_files.h"
 
@@ -249,6 +250,29 @@ static void what_is_no_such_database_is_refused(void **state) {
     assert_int_equal(read_lmdb("text", false), BPT_EDATA);
 }
 
+/* Nor may it be taken for a dataset, whatever its map: it is whole, and becomes one by being
+ * imported. */
+static void it_is_no_dataset(void **state) {
+    (void)state;
+    static uint8_t pixels[3000]; /* also a large value, on pages of its own */
+    const entry entries[] = {{"0", raw_datum(1, 1, 2, "ok", 2, 1)},
+                             {"1", raw_datum(3, 10, 100, pixels, sizeof pixels, 1)}};
+    const size_t sizes[] = {(size_t)8 << 20, (size_t)1 << 40, ((size_t)8 << 20) + 512};
+    for (size_t i = 0; i < 6; i++) {
+        bpt_dataset *dataset = NULL;
+        map_bytes = sizes[i / 2];
+        make_lmdb("db", NULL, entries + i % 2, 1);
+        map_bytes = (size_t)1 << 40;
+        const bool ours = i < 2; /* a map that bpt could have made */
+        assert_int_equal(bpt_dataset_open(made_path("db"), &dataset),
+                         ours ? BPT_EDATA : BPT_ECORRUPT);
+        assert_null(dataset);
+        assert_non_null(strstr(bpt_error_last()->text, "of another program"));
+        assert_non_null(strstr(bpt_error_last()->hint, "bpt-ingest caffe"));
+        assert_int_equal(bpt_memory_live(), 0);
+    }
+}
+
 /* A changed byte anywhere: an error, a bad item, or no difference; never a crash. */
 static void damage_is_an_error(void **state) {
     (void)state;
@@ -302,10 +326,15 @@ static void memory_may_run_out(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, made_files_set_up, made_files_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(datum_says_what_was_written), TEST(datum_refuses_what_is_none),
-        TEST(maps_of_any_size_are_read),   TEST(planes_become_red_green_blue),
-        TEST(bad_messages_are_bad_items),  TEST(what_is_no_such_database_is_refused),
-        TEST(damage_is_an_error),          TEST(memory_may_run_out),
+        TEST(datum_says_what_was_written),
+        TEST(datum_refuses_what_is_none),
+        TEST(maps_of_any_size_are_read),
+        TEST(planes_become_red_green_blue),
+        TEST(bad_messages_are_bad_items),
+        TEST(what_is_no_such_database_is_refused),
+        TEST(it_is_no_dataset),
+        TEST(damage_is_an_error),
+        TEST(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
