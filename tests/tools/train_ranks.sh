@@ -67,6 +67,7 @@ for update in agwu sgwu allreduce; do
             'sum(r["samples"] for r in d["ranks"]) >= 8000' \
             'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
             'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
+        says "update $update ($([ $update = agwu ] && echo asynchronous || echo synchronous)), partition "
         limits_are_told $out
         never_goes_back $out
         head -n 1 $out/metrics.jsonl >begun.json

@@ -17,6 +17,7 @@
 #include "tools/train/job/memory_plan.h"
 #include "tools/train/job/rank_threads.h"
 #include "tools/train/job/signals.h"
+#include "tools/train/options/train_rule.h"
 #include "tools/train/run/tuning.h"
 
 bpt_status bpt_job_check_batch_norms(const bpt_job *job) {
@@ -99,10 +100,16 @@ static void say_data(const bpt_job *job) {
                  job->options->scratch);
 }
 
+/* Whether ranks wait for each other, for who does not know the names of the rules. */
+static const char *manner_of(bpt_update_choice update) {
+    if (update == BPT_UPDATE_LOCAL) return "";
+    return bpt_update_is_async(update) ? " (asynchronous)" : " (synchronous)";
+}
+
 static void say_ranks(const bpt_job *job) {
-    bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
+    bpt_info("%u rank%s, update %s%s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
-             bpt_partition_choice_name(job->partition), job->n_threads,
+             manner_of(job->update), bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
     if (job->n_servers)
         bpt_info("the last %u of these ranks are servers and hold the global weights, %u train",
