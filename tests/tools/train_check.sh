@@ -35,6 +35,18 @@ run 0 ranks 2 "$train" "${common[@]}" --output runs/x --update sgwu --sync-every
 untouched
 [ ! -e trace.json ] || die "--check traces"
 
+# ---- a rank that never comes ----
+
+mkfifo never
+printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && read -r line <never\nexec "$@"\n' >late
+chmod +x late
+start_ranks 2 ./late "$train" --check --data data
+await err 'warn: rank 0: MPI has not connected the 2 ranks after '
+after=$(sed -nE 's/.* connected the 2 ranks after ([0-9]+) s.*/\1/p' err | head -n 1)
+[ "$after" -lt 60 ] || die "it says so after $after s, as a training would"
+kill "$pid"
+await_exit
+
 # ---- networks ----
 
 # A connection that the process has from its start; with Open MPI 5 it has one to mpirun's server, which is no network.

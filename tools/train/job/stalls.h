@@ -8,7 +8,8 @@
 #include "outer/watch.h"
 #include "tools/train/options/train_options.h"
 
-/** @return the watch that --stall-warning and --stall-timeout ask for */
+/** @return the watch that --stall-warning and --stall-timeout ask for; under --check one that warns
+ * soon, where the first has its default */
 bpt_watch_options bpt_stall_options(const bpt_train_options *options);
 
 #endif

@@ -444,7 +444,8 @@ static const bpt_option rows[] = {
      .value = "60",
      .max = 1e9,
      .unit = "SECONDS",
-     .help = "warn, naming who is late, when a rank waits for so long; 0: never"},
+     .help = "warn, naming who is late, when a rank waits for so long, under --check\n"
+             "after 5 unless another is given; 0: never"},
     {.name = "stall-timeout",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(stall_timeout),
