@@ -39,6 +39,8 @@ if len(summary["ranks"]) > 1:
     assert [row[3] for row in rows] == [r["limit"] for r in summary["ranks"]], rows
     alone = [r["solo_images_per_s"] for r in summary["ranks"]]
     assert len(set(alone)) == len(alone) and min(alone) > 0, alone # each its own
+    began = re.search(r" each alone, images a second by rank: (.*)$", table, re.M)[1]
+    assert began == ", ".join("%.0f on %s" % (r["solo_images_per_s"], r["host"]) for r in summary["ranks"]), began
     told = re.findall(r" \d+ +\S+ +cpu +[\d.]+ +(\d+) +[\d.]+% +([\d.]+) +[\d.]+% +[\d.]+% +\w+$", table, re.M)
     assert told == [("%.0f" % r["solo_images_per_s"], "%.2f" % r["efficiency"]) for r in summary["ranks"]], told
     first = summary["ranks"][0]

@@ -15,6 +15,7 @@
 #include "tools/train/job/job_parts.h"
 #include "tools/train/job/layer_choice.h"
 #include "tools/train/job/memory_plan.h"
+#include "tools/train/job/rank_list.h"
 #include "tools/train/job/rank_threads.h"
 #include "tools/train/job/signals.h"
 #include "tools/train/options/train_rule.h"
@@ -117,6 +118,18 @@ static void say_ranks(const bpt_job *job) {
     bpt_tuning_say(job->options);
 }
 
+/* What shares of the data, and the choice of an update, begin with. */
+static void say_speeds(const bpt_job *job) {
+    char list[BPT_RANK_LIST_SIZE] = "", one[96];
+    if (job->n_workers == 1 || !(job->solo[0] > 0)) return; /* not measured */
+    if (job->n_workers > BPT_RANK_LIST_MOST) bpt_rank_list(job->solo, job->n_workers, 0, "", list);
+    for (uint32_t r = 0; r < job->n_workers && job->n_workers <= BPT_RANK_LIST_MOST; r++) {
+        snprintf(one, sizeof one, "%.0f on %s", job->solo[r], bpt_comm_host(job->comm, r));
+        bpt_list_add(list, sizeof list, one);
+    }
+    bpt_info("each alone, images a second by rank: %s", list);
+}
+
 static void say_samples(const bpt_job *job) {
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
@@ -178,6 +191,7 @@ static void say_shards(const bpt_job *job) {
 static void say_what_starts(const bpt_job *job) {
     say_data(job);
     say_ranks(job);
+    say_speeds(job);
     say_samples(job);
     say_device(job);
     say_learning(job);
