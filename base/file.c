@@ -215,31 +215,85 @@ static int make_folder(char *path) {
     return 0;
 }
 
-static bpt_status create_parents(char *path) {
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/') continue;
+/* Behind a slash at the end a folder would count as its own parent. */
+static void cut_slashes(char *path) {
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = '\0';
+}
+
+/* @return whether the path of a parent is left */
+static bool cut_last_part(char *path) {
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return false;
+    *slash = '\0';
+    cut_slashes(path);
+    return true;
+}
+
+/* Removes the last @p n parts of a path, from the end on, as far as they are empty folders. */
+static void remove_parts(char *path, size_t n) {
+    for (; n > 0 && (rmdir(path) == 0 || errno == ENOENT); n--)
+        if (!cut_last_part(path)) return;
+}
+
+/* @param[in,out] path on error cut behind the folder that cannot be made
+ * @param[out] n_made of its parents, the last so many; set on error, too
+ * @return 0 or an errno */
+static int make_parents(char *path, size_t *n_made) {
+    *n_made = 0;
+    for (char *p = path; *p; p++) {
+        if (*p != '/' || p == path || p[-1] == '/') continue;
         *p = '\0';
         const int error = make_folder(path);
+        if (error != 0 && error != EEXIST) return error;
+        *n_made = error == 0 ? *n_made + 1 : 0;
         *p = '/';
-        if (error != 0 && error != EEXIST)
-            return bpt_fail_write(error, "create the parent of", path);
     }
+    return 0;
+}
+
+/* @param copy of the path, to be cut as it goes; without slashes at its end */
+static bpt_status create(const char *path, char *copy, bool must_be_new, size_t *n_made) {
+    struct stat info;
+    int error = make_parents(copy, n_made);
+    if (error != 0) return bpt_fail_write(error, "create the parent of", path);
+    error = make_folder(copy);
+    if (error == 0) {
+        ++*n_made;
+        return BPT_OK;
+    }
+    if (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode))
+        return bpt_fail_write(error, "create", path);
+    *n_made = 0;
     return BPT_OK;
 }
 
-bpt_status bpt_dir_create(const char *path, bool must_be_new) {
+bpt_status bpt_dir_create_counted(const char *path, bool must_be_new, size_t *n_made) {
     char *copy;
+    *n_made = 0;
     BPT_TRY(bpt_strdup(path, &copy));
-    /* Behind a slash at the end the folder would count as its own parent. */
-    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
-    bpt_status status = copy[0] ? create_parents(copy) : BPT_OK;
-    const int error = status == BPT_OK ? make_folder(copy) : 0;
-    struct stat info;
-    if (error != 0 &&
-        (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode)))
-        status = bpt_fail_write(error, "create", path);
+    cut_slashes(copy);
+    const bpt_status status = create(path, copy, must_be_new, n_made);
+    if (status != BPT_OK && *n_made > 0 && cut_last_part(copy)) remove_parts(copy, *n_made);
+    if (status != BPT_OK) *n_made = 0;
     bpt_free(copy);
     return status;
+}
+
+bpt_status bpt_dir_create(const char *path, bool must_be_new) {
+    size_t n_made;
+    return bpt_dir_create_counted(path, must_be_new, &n_made);
+}
+
+void bpt_dir_take_back(const char *path, size_t n_made) {
+    bpt_error error;
+    char *copy;
+    bpt_error_get(&error); /* the reason for which they are taken back */
+    if (bpt_strdup(path, &copy) == BPT_OK) {
+        cut_slashes(copy);
+        remove_parts(copy, n_made);
+        bpt_free(copy);
+    }
+    (void)bpt_error_put(&error);
 }
 
 /* Bytes up to the end of the last whole line, of so many; below 0: they cannot be read. */

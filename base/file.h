@@ -78,8 +78,17 @@ bool bpt_file_is_at(int fd, const char *path);
 bpt_status bpt_dir_sync(const char *path);
 
 /** Creates a folder and its parents. @p must_be_new: one that is there is BPT_EEXIST.
- * @return BPT_OK, BPT_EEXIST, BPT_ENOSPC, BPT_EIO (also: a parent is no folder), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EEXIST, BPT_ENOSPC, BPT_EIO (also: a parent is no folder), BPT_ENOMEM; on
+ *         error the parents that it made are gone again */
 bpt_status bpt_dir_create(const char *path, bool must_be_new);
+
+/** Likewise, for what is to leave nothing where it fails afterwards.
+ * @param[out] n_made folders that were made: the last so many parts of the path */
+bpt_status bpt_dir_create_counted(const char *path, bool must_be_new, size_t *n_made);
+
+/** Removes the folder and its parents, the last @p n_made parts of the path, up to the first that
+ * holds something by now: another's. Leaves this thread's last error as it is. */
+void bpt_dir_take_back(const char *path, size_t n_made);
 
 /** Removes a folder and all that is in it; symbolic links are removed, not followed. A missing
  * folder is no error. @return BPT_OK, BPT_EIO */

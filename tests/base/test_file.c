@@ -296,6 +296,65 @@ static void test_dir_create_makes_parents(void **state) {
     assert_int_equal(bpt_dir_sync(support_path(path, "none")), BPT_EIO);
 }
 
+/* Each from here: what it is told to make, and what it makes of that. */
+static void test_dir_create_counts_what_it_makes(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        size_t n;
+    } cases[] = {{"counted", 1},         {"counted", 0},       {"counted/a//b/c///", 3},
+                 {"counted/a/b/d/e", 2}, {"counted/a/b/c", 0}, {"counted/x/../y", 1}};
+    char path[SUPPORT_PATH_SIZE];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = 9;
+        const char *made = support_path(path, cases[i].path);
+        assert_int_equal(bpt_dir_create_counted(made, false, &n), BPT_OK);
+        assert_int_equal(n, cases[i].n);
+    }
+}
+
+static void test_dir_take_back_stops_where_something_is(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    size_t n;
+    assert_int_equal(bpt_dir_create(support_path(path, "here/before"), true), BPT_OK);
+    assert_int_equal(bpt_dir_create_counted(support_path(path, "here/before/a//b/c/"), true, &n),
+                     BPT_OK);
+    bpt_dir_take_back(path, n);
+    assert_false(bpt_path_exists(support_path(path, "here/before/a")));
+    assert_true(bpt_path_exists(support_path(path, "here/before"))); /* empty, and not its own */
+
+    assert_int_equal(bpt_dir_create_counted(support_path(path, "here/a/b/c"), true, &n), BPT_OK);
+    support_write(path, "here/a/file", "x", 1);
+    assert_int_equal(bpt_dir_remove(support_path(path, "here/a/b/c")), BPT_OK); /* itself first */
+    (void)bpt_fail(BPT_EDATA, "why");
+    bpt_dir_take_back(path, n);
+    assert_string_equal(bpt_error_last()->text, "why");
+    assert_false(bpt_path_exists(support_path(path, "here/a/b")));
+    assert_true(bpt_path_exists(support_path(path, "here/a/file")));
+
+    assert_int_equal(bpt_dir_create(support_path(path, "here/stays"), true), BPT_OK);
+    bpt_dir_take_back(path, 0);
+    assert_true(bpt_path_exists(path));
+}
+
+static void test_dir_create_leaves_no_parents_where_it_fails(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE], name[300] = "", relative[400];
+    size_t n = 9;
+    memset(name, 'n', sizeof name - 1);
+    assert_int_equal(bpt_dir_create(support_path(path, "vain"), true), BPT_OK);
+    static const char *const ends[] = {"", "/below"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(relative, sizeof relative, "vain/a/b/%s%s", name, ends[i]);
+        assert_int_equal(bpt_dir_create_counted(support_path(path, relative), true, &n), BPT_EIO);
+        assert_int_equal(n, 0);
+        assert_non_null(strstr(bpt_error_last()->text, "too long"));
+        assert_false(bpt_path_exists(support_path(path, "vain/a")));
+        assert_true(bpt_path_exists(support_path(path, "vain")));
+    }
+}
+
 static void test_dir_create_takes_a_slash_at_the_end(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
@@ -429,6 +488,9 @@ int main(void) {
         cmocka_unit_test(test_lines_are_appended_behind_whole_ones),
         cmocka_unit_test(test_what_cannot_be_cut_is_appended_to),
         cmocka_unit_test(test_dir_create_makes_parents),
+        cmocka_unit_test(test_dir_create_counts_what_it_makes),
+        cmocka_unit_test(test_dir_take_back_stops_where_something_is),
+        cmocka_unit_test(test_dir_create_leaves_no_parents_where_it_fails),
         cmocka_unit_test(test_dir_create_takes_a_slash_at_the_end),
         cmocka_unit_test(test_dir_create_does_not_take_a_file_for_a_folder),
         cmocka_unit_test(test_nothing_stays_open),

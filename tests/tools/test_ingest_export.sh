@@ -75,6 +75,11 @@ full export wide --split s --to x
 full export small --split s --to x --format idx # less than what is kept back until then
 full export wide --split s --to x --format idx
 full export encoded --split s --to x --format jpeg
+# Of the folders above it, too, those are left that were there.
+mkdir -p x/there
+(ulimit -f 1 && "$ingest" export wide --split s --to x/there/a/b/c >/dev/null 2>&1)
+[ "$(find x | sort | xargs)" = 'x x/there' ] || failed "no room in x/there/a/b/c: left are $(find x)"
+rmdir x/there x
 
 # ---- sheets: as many rows and columns as there is room for ----
 idx tall 2 100 3

@@ -254,7 +254,8 @@ static bpt_status export_split(export *x, const char *path) {
     BPT_TRY(bpt_dataset_open(path, &x->dataset));
     x->info = bpt_dataset_describe(x->dataset);
     BPT_TRY(bpt_dataset_find(x->dataset, x->o->split, &x->split));
-    const bpt_status made = bpt_dir_create(x->o->to, true);
+    size_t n_made;
+    const bpt_status made = bpt_dir_create_counted(x->o->to, true, &n_made);
     if (made == BPT_EEXIST) bpt_hint("name a folder that is not there yet, or remove this one");
     BPT_TRY(made);
     const bpt_status status = x->o->format == FORMAT_IDX    ? export_idx(x)
@@ -268,6 +269,7 @@ static bpt_status export_split(export *x, const char *path) {
     bpt_error error; /* why, not what happens on the way out */
     bpt_error_get(&error);
     bpt_dir_remove(x->o->to);
+    bpt_dir_take_back(x->o->to, n_made);
     return bpt_error_put(&error);
 }
 

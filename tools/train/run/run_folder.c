@@ -130,28 +130,19 @@ static bpt_status refuse_stranger(const char *path) {
 
 /* ---- opening ---- */
 
-/* Parts of @p path that are not there yet: the folder, and those of its parents. */
-static bpt_status count_missing(const char *path, size_t *n) {
-    char *part;
-    bool there = false;
-    BPT_TRY(bpt_strdup(path, &part));
-    size_t length = strlen(part);
-    bpt_status status = BPT_OK;
-    for (*n = 0;; ++*n) {
-        while (length > 1 && part[length - 1] == '/') length--;
-        part[length] = '\0';
-        if (length == 0) break;
-        status = bpt_path_look(part, &there);
-        if (status != BPT_OK || there) break;
-        while (length > 0 && part[length - 1] != '/') length--;
-    }
-    bpt_free(part);
+/* Of a link itself, also where a slash follows. */
+static bpt_status look_for_any(const char *path, bool *there) {
+    char *copy;
+    BPT_TRY(bpt_strdup(path, &copy));
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
+    const bpt_status status = bpt_path_look(copy, there);
+    bpt_free(copy);
     return status;
 }
 
-static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_missing) {
-    BPT_TRY(count_missing(path, n_missing));
-    if (*n_missing > 0) return BPT_OK;
+static bpt_status look(const char *path, bpt_run_folder_mode mode, bool *there) {
+    BPT_TRY(look_for_any(path, there));
+    if (!*there) return BPT_OK;
     if (mode == BPT_RUN_NEW) return refuse_existing(path);
     bool is;
     BPT_TRY(look_for_run(path, &is));
@@ -159,8 +150,8 @@ static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_mis
 }
 
 bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode) {
-    size_t n_missing;
-    return look(path, mode, &n_missing);
+    bool there;
+    return look(path, mode, &there);
 }
 
 bpt_status bpt_run_folder_check(const bpt_run_folder *run) {
@@ -174,11 +165,10 @@ bpt_status bpt_run_folder_check(const bpt_run_folder *run) {
 /* Rank 0: the folder is there and locked afterwards; what it holds is as it was. */
 static bpt_status open_first(bpt_run_folder *run) {
     const char *path = run->path;
-    size_t n_missing;
-    BPT_TRY(look(path, run->mode, &n_missing));
-    const bpt_status made = n_missing > 0 ? bpt_dir_create(path, true) : BPT_OK;
-    if (made != BPT_EEXIST) run->n_made = n_missing; /* else somebody was first */
-    return made == BPT_OK ? bpt_run_lock_take(path, &run->lock) : made;
+    bool there;
+    BPT_TRY(look(path, run->mode, &there));
+    if (!there) BPT_TRY(bpt_dir_create_counted(path, true, &run->n_made));
+    return bpt_run_lock_take(path, &run->lock);
 }
 
 /* What rank 0 has made may take a moment to show on a network file system. */
@@ -484,24 +474,6 @@ void bpt_run_folder_keep(bpt_run_folder *run) {
     run->kept = true;
 }
 
-static bool remove_empty(const char *path) {
-    return rmdir(path) == 0 || !bpt_path_exists(path);
-}
-
-/* Takes back the folders that this process made, once what it put there is gone. They stay where
- * they hold more by now: another's. */
-static void take_back(const bpt_run_folder *run) {
-    char *path;
-    if (!remove_empty(run->path) || bpt_strdup(run->path, &path) != BPT_OK) return;
-    for (size_t n = run->n_made - 1, length = strlen(path); n > 0; n--) {
-        while (length > 1 && path[length - 1] == '/') length--;
-        while (length > 1 && path[length - 1] != '/') length--;
-        path[length] = '\0';
-        if (!remove_empty(path)) break;
-    }
-    bpt_free(path);
-}
-
 void bpt_run_folder_close(bpt_run_folder *run) {
     if (!run) return;
     bpt_error error;
@@ -513,7 +485,7 @@ void bpt_run_folder_close(bpt_run_folder *run) {
         bpt_run_folder_remove(run, MODEL) == BPT_OK)
         (void)bpt_run_folder_remove(run, CONFIG);
     bpt_run_lock_release(run->lock);
-    if (made_in_vain) take_back(run);
+    if (made_in_vain) bpt_dir_take_back(run->path, run->n_made);
     (void)bpt_error_put(&error);
     bpt_free(run->path);
     bpt_free(run);
