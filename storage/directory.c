@@ -68,34 +68,32 @@ bpt_status bpt__directory_check(const bpt__environment_kind *kind, const char *p
 }
 
 static bpt_status try_lock(const bpt__environment_kind *kind, const char *path, int *lock,
-                           bool *created) {
-    bool there;
-    BPT_TRY(bpt_path_look(path, &there));
-    const bool is_new = !there;
-    BPT_TRY(bpt_dir_create(path, false));
-    *created = *created || is_new;
-    if (!is_new) BPT_TRY(refuse_other_folder(kind, path));
+                           size_t *n_made) {
+    size_t n;
+    BPT_TRY(bpt_dir_create_counted(path, false, &n));
+    if (n > *n_made) *n_made = n;
+    if (n == 0) BPT_TRY(refuse_other_folder(kind, path));
     const bpt_status status = take_lock(kind, path, lock);
-    if (status != BPT_OK && is_new) (void)rmdir(path); /* unless somebody else is in it */
+    if (status != BPT_OK) bpt_dir_take_back(path, n); /* unless somebody else is in it */
     return status;
 }
 
 bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
-                               bool *created) {
+                               size_t *n_made) {
     enum { MAX_TRIES = 100 }; /* times that others take the folder away under our eyes */
-    *created = false;
+    *n_made = 0;
     *lock = -1;
-    for (int i = 0; i < MAX_TRIES && *lock < 0; i++) BPT_TRY(try_lock(kind, path, lock, created));
+    for (int i = 0; i < MAX_TRIES && *lock < 0; i++) BPT_TRY(try_lock(kind, path, lock, n_made));
     return *lock >= 0 ? BPT_OK : bpt_fail(BPT_EIO, "%s is taken away again and again", path);
 }
 
-void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, bool whole) {
-    const char *const files[] = {kind->data, kind->lock, whole ? WRITER_LOCK : NULL};
+void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, size_t n_made) {
+    const char *const files[] = {kind->data, kind->lock, n_made > 0 ? WRITER_LOCK : NULL};
     for (size_t i = 0; i < sizeof files / sizeof *files && files[i]; i++) {
         char *file;
         if (bpt_strf(&file, "%s/%s", path, files[i]) != BPT_OK) return;
         (void)unlink(file);
         bpt_free(file);
     }
-    if (whole) (void)rmdir(path);
+    bpt_dir_take_back(path, n_made);
 }

@@ -301,9 +301,10 @@ static bpt_status index_all(bpt_scratch *s, uint64_t identity) {
 static bpt_status open_steps(bpt_scratch *s, const char *path, const char *description,
                              size_t size) {
     MDB_stat stat;
-    bool created, empty = false;
+    size_t n_made;
+    bool empty = false;
     BPT_TRY(bpt_strdup(path, &s->path));
-    BPT_TRY(bpt__directory_lock(&bpt__scratch_files, path, &s->lock, &created));
+    BPT_TRY(bpt__directory_lock(&bpt__scratch_files, path, &s->lock, &n_made));
     BPT_TRY(bpt__environment_write(&bpt__scratch_files, path, &s->dataset.env));
     mdb_env_stat(s->dataset.env, &stat);
     s->page_bytes = stat.ms_psize;

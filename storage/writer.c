@@ -167,7 +167,7 @@ bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
     BPT_TRY(bpt_strdup(path, &w->path));
     BPT_TRY(bpt_strf(&data, "%s/%s", path, bpt__dataset_files.data));
     bool there;
-    bpt_status status = bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &w->created);
+    bpt_status status = bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &w->n_made);
     if (status == BPT_OK) status = bpt_path_look(data, &there); /* known with the lock only */
     w->begun = status == BPT_OK && !there;
     bpt_free(data);
@@ -264,7 +264,7 @@ void bpt_writer_close(bpt_writer *w) {
     bpt__environment_close(w->env, NULL);
     /* What was there when we had the lock is not ours, whoever made the folder. */
     if (undo && w->begun && (was_empty || !w->catalog))
-        bpt__directory_clear(&bpt__dataset_files, w->path, w->created);
+        bpt__directory_clear(&bpt__dataset_files, w->path, w->n_made);
     if (undo && w->staged) bpt__terms_clear(w->lock);
     bpt_error_put(&error);
     if (w->lock >= 0) close(w->lock);

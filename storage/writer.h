@@ -131,7 +131,8 @@ bpt_status bpt_writer_commit(bpt_writer *writer);
 
 /** Releases the writer. Without a commit before, readers find the dataset as it was. What was
  * stored stays for bpt_writer_resume() where there are terms and a whole chunk; else it is dropped,
- * and a directory that bpt_writer_open() created is removed again. NULL is allowed. */
+ * and a directory that bpt_writer_open() created is removed again, with the parents that it made.
+ * NULL is allowed. */
 void bpt_writer_close(bpt_writer *writer);
 
 #endif

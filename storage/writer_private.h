@@ -38,9 +38,9 @@ typedef struct bpt__chunk {
 
 struct bpt_writer {
     char *path;
-    int lock;     /* open file that holds the writer lock, -1 for none */
-    bool created; /* the directory: remove it if nothing comes of it */
-    bool begun;   /* its file is new, or what was in it is dropped: likewise */
+    int lock;      /* open file that holds the writer lock, -1 for none */
+    size_t n_made; /* directories: remove them if nothing comes of it; bpt_dir_take_back() */
+    bool begun;    /* its file is new, or what was in it is dropped: likewise */
     bool committed;
     MDB_env *env;
     bpt__catalog *catalog; /* as it was before */

@@ -254,6 +254,21 @@ static void gives_up_without_a_trace(void **state) {
     expect_sound(5);
 }
 
+static void takes_parents_back_that_it_made(void **state) {
+    (void)state;
+    char path[128];
+    bpt_writer *writer;
+    const bpt_writer_options o = made_options("train", 1, 8, 8);
+    assert_int_equal(bpt_dir_create(place.dataset, true), BPT_OK);
+    snprintf(path, sizeof path, "%s/a/b/c", place.dataset);
+    assert_int_equal(bpt_writer_open(path, &o, &writer), BPT_OK);
+    assert_int_equal(made_append(writer, &o, 1, 0, 40), BPT_OK);
+    bpt_writer_close(writer);
+    snprintf(path, sizeof path, "%s/a", place.dataset);
+    assert_false(bpt_path_exists(path));
+    assert_true(bpt_path_exists(place.dataset));
+}
+
 static void leaves_other_folders_alone(void **state) {
     (void)state;
     char file[128];
@@ -512,13 +527,21 @@ static void survives_any_failed_allocation(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(reads_back_what_was_written),    TEST(takes_little_more_than_its_payload),
-        TEST(describes_its_splits),           TEST(keeps_splits_apart),
-        TEST(refuses_what_does_not_fit),      TEST(replaces_only_when_whole),
-        TEST(gives_up_without_a_trace),       TEST(leaves_other_folders_alone),
-        TEST(cleans_up_after_the_killed),     TEST(one_writer_many_readers),
-        TEST(reads_a_read_only_directory),    TEST(readers_without_a_lock_file),
-        TEST(survives_any_failed_allocation), TEST(follows_no_lock_file_that_is_a_link),
+        TEST(reads_back_what_was_written),
+        TEST(takes_little_more_than_its_payload),
+        TEST(describes_its_splits),
+        TEST(keeps_splits_apart),
+        TEST(refuses_what_does_not_fit),
+        TEST(replaces_only_when_whole),
+        TEST(gives_up_without_a_trace),
+        TEST(takes_parents_back_that_it_made),
+        TEST(leaves_other_folders_alone),
+        TEST(cleans_up_after_the_killed),
+        TEST(one_writer_many_readers),
+        TEST(reads_a_read_only_directory),
+        TEST(readers_without_a_lock_file),
+        TEST(survives_any_failed_allocation),
+        TEST(follows_no_lock_file_that_is_a_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
