@@ -1,5 +1,7 @@
 #include "tools/interrupt.h"
 
+#include "base/file.h"
+
 #include <signal.h>
 #include <string.h>
 
@@ -29,6 +31,11 @@ void bpt_interrupt_catch(void) {
     bpt_interrupt_own_stack();
     catch_unless_ignored(SIGINT, &action);
     catch_unless_ignored(SIGTERM, &action);
+}
+
+bpt_status bpt_interrupt_write(const char *path, const void *data, size_t size) {
+    bpt_interrupt_catch();
+    return bpt_file_write(path, data, size);
 }
 
 bpt_status bpt_interrupt_check(const char *outcome, const char *hint) {

@@ -7,9 +7,15 @@
 
 #include "base/status.h"
 
+#include <stddef.h>
+
 /** From now on SIGINT and SIGTERM do not end the program but are seen by bpt_interrupt_check(). A
  * second one ends it at once. One that was ignored when the program began stays so. */
 void bpt_interrupt_catch(void);
+
+/** Writes a file as bpt_file_write() does, caught as above: one that comes meanwhile waits for the
+ * end of it, so that no part is left. For what is written last, where nobody checks. */
+bpt_status bpt_interrupt_write(const char *path, const void *data, size_t size);
 
 /** @param outcome what the program leaves: "nothing is stored"
  * @param hint    what the user can do

@@ -56,6 +56,17 @@ bpt_status __wrap_bpt_dataset_check(const bpt_dataset *dataset) {
     return cut_short ? bpt_fail(BPT_ECORRUPT, "cut short") : __real_bpt_dataset_check(dataset);
 }
 
+static bool stop_in_flush; /* of the next file */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd) {
+    if (stop_in_flush) (void)raise(SIGTERM);
+    stop_in_flush = false;
+    return __real_fsync(fd);
+}
+
 enum { MOST = 16 }; /* words of a command */
 
 typedef enum outcome { WHOLE, STOPPED, DAMAGED, WRONG } outcome;
@@ -118,6 +129,16 @@ static void test_a_signal_in_the_middle(void **state) {
     told.stop_verb = NULL;
 }
 
+/* The sheet is written at once: it is there then, and no part of it beside. */
+static void test_a_signal_while_a_sheet_is_written(void **state) {
+    (void)state;
+    stop_in_flush = true;
+    (void)run(&bpt_ingest_montage, "montage a --split s --to sheet.png");
+    stop_in_flush = false;
+    assert_int_equal(system("[ \"$(echo sheet*)\" = sheet.png ]"), 0);
+    assert_int_equal(unlink("sheet.png"), 0);
+}
+
 /* Zeros that were read in place of images are not passed on. */
 static void test_a_file_that_is_cut_short(void **state) {
     (void)state;
@@ -153,6 +174,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_done_is_counted),
         cmocka_unit_test(test_a_signal_in_the_middle),
+        cmocka_unit_test(test_a_signal_while_a_sheet_is_written),
         cmocka_unit_test(test_a_file_that_is_cut_short),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

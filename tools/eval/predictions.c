@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tools/interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ bpt_status bpt_predictions_add(bpt_predictions *p, const bpt_batch_answers *batc
 }
 
 bpt_status bpt_predictions_write(const bpt_predictions *p, const char *path) {
-    return bpt_file_write(path, p->text, p->length);
+    return bpt_interrupt_write(path, p->text, p->length);
 }
 
 void bpt_predictions_free(bpt_predictions *p) {

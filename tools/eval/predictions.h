@@ -2,7 +2,7 @@
  * The file of bpt-eval --predictions: a line of JSON for each sample; docs/formats.md has its form.
  *
  * It is kept in memory, some 100 bytes a sample, until it is whole: who is killed before leaves
- * nothing.
+ * nothing, and who is stopped while it is written, by SIGINT or SIGTERM, the file.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_PREDICTIONS_H

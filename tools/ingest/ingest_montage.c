@@ -9,6 +9,7 @@
 #include "storage/record_decode.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/record_copy.h"
+#include "tools/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static bpt_status write_sheet(const sheet *s, const char *path) {
     bpt_image_file file = {0};
     BPT_TRY(bpt_image_encoder_open(&encoder));
     bpt_status status = bpt_image_encode_png(encoder, s->pixels, s->info->C, s->H, s->W, &file);
-    if (status == BPT_OK) status = bpt_file_write(path, file.data, file.size);
+    if (status == BPT_OK) status = bpt_interrupt_write(path, file.data, file.size);
     bpt_free(file.data);
     bpt_image_encoder_close(encoder);
     return status;
