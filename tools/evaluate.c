@@ -83,8 +83,8 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     BPT_TRY(BPT_NEW("evaluation indices", e->batch, &r.indices));
     if (e->take) BPT_TRY_GOTO(status, BPT_NEW("answers", e->batch, &r.answers), done);
     if (e->no_labels) BPT_TRY_GOTO(status, BPT_NEW("labels", e->batch, &r.any_class), done);
-    if (r.answers) bpt_network_tell_answers(net, r.answers);
     BPT_TRY_GOTO(status, bpt_loader_create(e->dataset, e->split, &options, &r.loader), done);
+    if (r.answers) bpt_network_tell_answers(net, r.answers);
     status = evaluate_all(net, &r, result);
     if (r.answers) bpt_network_tell_answers(net, NULL);
     bpt_loader_destroy(r.loader);
