@@ -1,7 +1,10 @@
 #include "inner/optimizer.h"
 
-static const bpt_optimizer *const optimizers[] = {&bpt_optimizer_sgd, &bpt_optimizer_adamw,
-                                                  &bpt_optimizer_lars};
+static const bpt_optimizer *const optimizers[] = {
+    [BPT_OPTIMIZER_SGD] = &bpt_optimizer_sgd,
+    [BPT_OPTIMIZER_ADAMW] = &bpt_optimizer_adamw,
+    [BPT_OPTIMIZER_LARS] = &bpt_optimizer_lars,
+};
 
 const bpt_optimizer *bpt_optimizer_at(size_t i) {
     return i < sizeof optimizers / sizeof *optimizers ? optimizers[i] : NULL;

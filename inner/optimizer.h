@@ -1,7 +1,7 @@
 /** @file inner/optimizer.h
- * Optimisers: from a gradient to new weights. One file of inner/optimizers/ each, a row of a table
- * and a name in BPT_OPTIMIZERS; for GPUs a rule of inner/cuda/cuda_update.c, which takes one that
- * it does not know for SGD.
+ * Optimisers: from a gradient to new weights. One file of inner/optimizers/ each, a
+ * bpt_optimizer_id, a row of a table and a name in BPT_OPTIMIZERS; for GPUs a rule of
+ * inner/cuda/cuda_update.c.
  *
  * An update is elementwise, one pass over memory, but for what its segment's norms tell. Gradients
  * may be clipped by their global norm first. Running statistics are no business of an optimiser.
@@ -49,8 +49,16 @@ typedef struct bpt_update_range {
     uint64_t update; /* number of this update, from 1 */
 } bpt_update_range;
 
+/** In the order of the table. For a switch without default: compilers then ask for a new one. */
+typedef enum bpt_optimizer_id {
+    BPT_OPTIMIZER_SGD,
+    BPT_OPTIMIZER_ADAMW,
+    BPT_OPTIMIZER_LARS,
+} bpt_optimizer_id;
+
 /** One optimiser. */
 struct bpt_optimizer {
+    bpt_optimizer_id id;
     const char *name;                       /* "adamw" */
     const char *state_name[BPT_MAX_STATES]; /* "exp_avg": vectors like the weights, zero at first */
 

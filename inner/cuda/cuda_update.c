@@ -16,10 +16,17 @@ static int64_t ranges_of(const bpt_cuda_segment *s) {
 
 static bpt__update_rule rule_of(const bpt_learning *l) {
     const bpt_optimizer *optimizer = bpt_learning_optimizer(l);
-    if (optimizer == &bpt_optimizer_adamw) return BPT__UPDATE_ADAMW;
-    if (optimizer->n_states(l) == 0) return BPT__UPDATE_PLAIN;
-    return optimizer == &bpt_optimizer_sgd && l->nesterov ? BPT__UPDATE_NESTEROV
-                                                          : BPT__UPDATE_MOMENTUM;
+    const bool has_momentum = optimizer->n_states(l) > 0;
+    switch (optimizer->id) {
+    case BPT_OPTIMIZER_ADAMW:
+        return BPT__UPDATE_ADAMW;
+    case BPT_OPTIMIZER_SGD:
+        if (has_momentum && l->nesterov) return BPT__UPDATE_NESTEROV;
+        break;
+    case BPT_OPTIMIZER_LARS: /* its trust is in the scales */
+        break;
+    }
+    return has_momentum ? BPT__UPDATE_MOMENTUM : BPT__UPDATE_PLAIN;
 }
 
 static bpt__update_plan plan_of(const bpt_learning *l, const bpt_cuda_vectors *v) {

@@ -49,6 +49,7 @@ static void update(const bpt_learning *l, const bpt_update_range *r) {
 }
 
 const bpt_optimizer bpt_optimizer_adamw = {
+    .id = BPT_OPTIMIZER_ADAMW,
     .name = "adamw",
     .state_name = {"exp_avg", "exp_avg_sq"},
     .n_states = n_states,

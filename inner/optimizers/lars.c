@@ -34,6 +34,7 @@ static void update(const bpt_learning *l, const bpt_update_range *r) {
 }
 
 const bpt_optimizer bpt_optimizer_lars = {
+    .id = BPT_OPTIMIZER_LARS,
     .name = "lars",
     .state_name = {"momentum"},
     .n_states = n_states,

@@ -38,6 +38,7 @@ static void update(const bpt_learning *l, const bpt_update_range *r) {
 }
 
 const bpt_optimizer bpt_optimizer_sgd = {
+    .id = BPT_OPTIMIZER_SGD,
     .name = "sgd",
     .state_name = {"momentum"},
     .n_states = n_states,

@@ -387,7 +387,10 @@ static void test_no_memory(void **state) {
 static void test_table(void **state) {
     (void)state;
     static const char *const names[] = {"sgd", "adamw", "lars"};
-    for (size_t i = 0; i < 3; i++) assert_string_equal(bpt_optimizer_at(i)->name, names[i]);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(bpt_optimizer_at(i)->name, names[i]);
+        assert_int_equal(bpt_optimizer_at(i)->id, i);
+    }
     assert_null(bpt_optimizer_at(3));
     assert_ptr_equal(bpt_learning_optimizer(&(bpt_learning){0}), &bpt_optimizer_sgd);
 }
