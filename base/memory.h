@@ -58,7 +58,10 @@ bpt_status bpt_grow(const char *what, size_t need, size_t size, void **array, si
 /** Copies a string. @return BPT_OK, BPT_ENOMEM; caller owns *out, released by bpt_free() */
 bpt_status bpt_strdup(const char *text, char **out);
 
-/** Formats a new string. @return BPT_OK, BPT_ENOMEM; caller owns *out, released by bpt_free() */
+/** Formats a new string.
+ * @param[out] out caller owns, released by bpt_free(); set on success only
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (the C library cannot: more than INT_MAX bytes, or a wide
+ *         character that has no bytes in this locale) */
 bpt_status bpt_strf(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Releases what one of those above gave. NULL is allowed. */

@@ -237,6 +237,15 @@ static void test_strings(void **state) {
     bpt_free(copy);
 }
 
+/* Of what cannot be formatted that alone takes no seconds. */
+static void test_what_cannot_be_formatted(void **state) {
+    (void)state;
+    char *text = NULL;
+    assert_int_equal(bpt_strf(&text, "%ls", L"\x20AC"), BPT_EUSAGE);
+    assert_string_equal(bpt_error_last()->text, "cannot format \"%ls\"");
+    assert_null(text);
+}
+
 static bpt_status make_strings(void *arg) {
     (void)arg;
     char *copy, *text;
@@ -293,6 +302,7 @@ int main(void) {
         cmocka_unit_test(test_grow_keeps_content_and_zeroes_the_rest),
         cmocka_unit_test(test_grow_that_fails_changes_nothing),
         cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_what_cannot_be_formatted),
         cmocka_unit_test(test_strings_report_failure),
         cmocka_unit_test(test_freed_memory_is_kept),
     };
