@@ -22,11 +22,9 @@
 #include "tools/train/replay/replay.h"
 #include "tools/train/run/tuning.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A run that was stopped keeps its own reason. */
@@ -85,10 +83,8 @@ static void await_turn(uint32_t rank, bpt_status status) {
     const pid_t parent = getppid();
     const uint64_t turn_s = TURN_S * (rank < MAX_TURNS ? rank : MAX_TURNS);
     const uint64_t all_s = turn_s + (status == BPT_EPEER ? PATIENCE_S : 0);
-    const struct timespec at = bpt_clock_timespec(bpt_clock_ns() + all_s * 1000000000);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        if (bpt_signals_ended()) _exit(bpt_status_exit(status));
-    if (getppid() != parent) _exit(bpt_status_exit(status));
+    const bool ended = bpt_signals_await_end(bpt_clock_ns() + all_s * 1000000000);
+    if (ended || getppid() != parent) _exit(bpt_status_exit(status));
 }
 
 /* Puts the rank before this thread's last error, unless that says it already. */

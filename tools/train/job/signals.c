@@ -1,10 +1,13 @@
 #include "tools/train/job/signals.h"
 
+#include "base/clock.h"
 #include "outer/coordinator.h"
 #include "tools/interrupt.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
@@ -17,7 +20,7 @@ static struct sigaction before[N_NUMBERS];
 static atomic_int stop_requested; /* by which signal; 0: by none */
 static atomic_bool interrupted;   /* by SIGINT, which the second time ends the process */
 static atomic_bool checkpoint_requested;
-static atomic_bool ended; /* by the launcher */
+static atomic_bool ended; /* by the launcher, since somebody waits for it */
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "safe in a handler");
 
 static int stop_signal(void) {
@@ -65,7 +68,13 @@ bool bpt_signals_stop(void) {
     return stop_signal() != 0;
 }
 
-bool bpt_signals_ended(void) {
+bool bpt_signals_await_end(uint64_t until_ns) {
+    const struct timespec until = bpt_clock_timespec(until_ns);
+    bool is_over = false;
+    atomic_store_explicit(&ended, false, memory_order_relaxed);
+    while (!is_over && !atomic_load_explicit(&ended, memory_order_relaxed))
+        is_over = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != EINTR;
+    /* Of other threads it interrupts no sleep, nor does one that came just before. */
     return atomic_load_explicit(&ended, memory_order_relaxed);
 }
 

@@ -23,9 +23,11 @@ void bpt_signals_release(void);
 /** @return whether the job shall stop */
 bool bpt_signals_stop(void);
 
-/** @return whether SIGTERM came from the process that started this one, by which mpirun ends the
- * ranks of a job when one has failed; anybody else's asks for no more than the job to stop */
-bool bpt_signals_ended(void);
+/** Waits until @p until_ns (bpt_clock_ns()), unless SIGTERM comes meanwhile from the process that
+ * started this one, by which mpirun ends the ranks of a job when one has failed. Anybody else's,
+ * and one that has come before, ask for no more than the job to stop.
+ * @return whether it came */
+bool bpt_signals_await_end(uint64_t until_ns);
 
 /** @return whether either is asked for: the end, or a checkpoint that nobody has taken yet */
 bool bpt_signals_asked(void);
