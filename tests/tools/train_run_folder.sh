@@ -91,11 +91,18 @@ for half in "${halves[@]}"; do
     touch "runs/killed/$half.tmp-4711"
 done
 mkdir runs/killed/checkpoints.tmp-1
+before=$(ls runs/killed/checkpoints/*/DONE)
+mkdir runs/killed/checkpoints/{step-99999990,step-99999999.part,best} # where no new one will be
+touch runs/killed/checkpoints/{step-99999990,step-99999999.part}/rank-0.json
 run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
 says "going on from runs/killed/checkpoints/"
 [ "$(cd runs/killed && echo {gpu,tuned}.rank-*)" = "gpu.rank-0.old.yaml tuned.rank-0.old.yaml" ] ||
     die "left: $(ls runs/killed)"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
+[ -e runs/killed/checkpoints/best ] || die "a folder of the user's is gone"
+[ "$(ls runs/killed/checkpoints/*/DONE)" = "$before" ] || die "other checkpoints than $before: $(ls runs/killed/checkpoints)"
+[ "$(find runs/killed/checkpoints -name 'step-*' | wc -l)" -eq "$(wc -l <<<"$before")" ] ||
+    die "checkpoints that are not whole stay: $(ls runs/killed/checkpoints)"
 [ -z "$(find runs/killed -name '*.tmp-4711')" ] || die "left: $(find runs/killed -name '*.tmp-*')"
 for other in "${others[@]}" checkpoints.tmp-1; do
     [ -e "runs/killed/$other" ] || die "$other of the user's is gone"

@@ -2,6 +2,7 @@
  * in run_files.c. */
 #include "base/file.h"
 #include "base/file_system.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tools/train/run/checkpoint_files.h"
@@ -396,6 +397,17 @@ static bpt_status remove_parts(const bpt_run_folder *run) {
     return status;
 }
 
+/* Likewise of checkpoints, which the next one would remove else, if there is one. Where that fails,
+ * as with a rank of the killed job that still writes there, they are nobody's loss. */
+static bpt_status remove_torn(const bpt_run_folder *run) {
+    char *checkpoints;
+    BPT_TRY(entry(run->path, CHECKPOINTS, &checkpoints));
+    if (bpt_checkpoint_prune(checkpoints, SIZE_MAX) != BPT_OK)
+        bpt_warn("checkpoints that are not whole stay: %s", bpt_error_last()->text);
+    bpt_free(checkpoints);
+    return BPT_OK;
+}
+
 /* From its configuration on the folder is known as a run, also if this job is killed. */
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
                                 const bpt_command *command, const void *values,
@@ -408,7 +420,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew
     BPT_TRY(write_config(run, command, values));
     BPT_TRY(bpt__run_folder_write(run, MODEL, model->data, model->size));
     BPT_TRY(remove_of_others(run, n_ranks));
-    if (!anew) return BPT_OK;
+    if (!anew) return remove_torn(run);
     BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
     BPT_TRY(bpt_run_folder_remove(run, EXCHANGE));
     BPT_TRY(remove_entries(run, is_log));

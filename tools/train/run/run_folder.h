@@ -59,8 +59,9 @@ bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
  * goes on the summary (but not the final weights) and what ranks that are no more were tuned by and
  * how their GPUs computed, writes config.yaml and model.yaml, and makes subfolders that are
- * missing. No rank has its log open yet. What somebody keeps there beside is left alone; subfolders
- * that are links stay links, and are emptied of what runs make.
+ * missing. Where a job goes on from a checkpoint, those that are not whole go, too: who had begun
+ * them is no more. No rank has its log open yet. What somebody keeps there beside is left alone;
+ * subfolders that are links stay links, and are emptied of what runs make.
  * @param n_ranks of this job
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
