@@ -89,7 +89,7 @@ typedef struct {
     const char *except; /* names of layers, "a,b"; NULL: none */
     range *ranges;      /* shape [segments->n + tensors of the file] */
     size_t n_ranges;
-    size_t n_alike; /* once tensors are not as in the model: how many others are */
+    size_t n_alike; /* once tensors are not as in the model: how many of its are */
 } reader;
 
 static bpt_status read_at(const reader *r, void *to, size_t bytes, uint64_t offset) {
@@ -247,6 +247,29 @@ static size_t most_looked_at(const reader *r) {
     return r->segments->n + MOST_OTHERS;
 }
 
+/* @return whether nothing is known of a tensor that the file alone has */
+static bool is_stranger(const reader *r, const char *name) {
+    return is_beside(r, name) && !is_listed(r->except, name) && !is_count(name);
+}
+
+/* Of a file that has all that the model has: beside the tensor in the error, what else is not the
+ * model's. */
+static void hint_at_strangers(reader *r, const char *first) {
+    const bpt_json *root = bpt_json_root(r->header);
+    const size_t n = bpt_json_size(root), most = most_looked_at(r);
+    const char *name;
+    char others[160] = "";
+    for (size_t i = 0; i < n && i < most; i++) {
+        (void)bpt_json_member(root, i, &name);
+        if (is_stranger(r, name) && strcmp(name, first) != 0)
+            bpt_list_add(others, sizeof others, name);
+    }
+    for (size_t i = 0; i < r->segments->n; i++)
+        r->n_alike += !is_listed(r->except, r->segments->items[i].name);
+    bpt_hint("the file may belong to another model%s%s",
+             others[0] ? "; not of the model are also " : "", others);
+}
+
 /* Tensors of the file that are read into no segment: named, or known to mean nothing. */
 static bpt_status check_others(reader *r) {
     const bpt_json *root = bpt_json_root(r->header);
@@ -254,9 +277,12 @@ static bpt_status check_others(reader *r) {
     const char *name;
     for (size_t i = 0; i < n && i < most; i++) {
         const bpt_json *tensor = bpt_json_member(root, i, &name);
+        if (is_stranger(r, name)) {
+            (void)fail_tensor(r, name, "the file has it and the model does not");
+            hint_at_strangers(r, name);
+            return BPT_EDATA;
+        }
         if (!is_beside(r, name)) continue;
-        if (!is_listed(r->except, name) && !is_count(name))
-            return fail_tensor(r, name, "the file has it and the model does not");
         if (!bpt_json_is_object(tensor)) return fail_tensor(r, name, "not a JSON object");
         BPT_TRY(read_range(r, tensor, name, NULL));
     }

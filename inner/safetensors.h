@@ -24,7 +24,8 @@ bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const 
 
 /** Reads a file into the flat vector of @p s, by name: the order in the file does not matter.
  * A missing tensor, another shape or type, a tensor too many, overlapping or overhanging offsets
- * are errors that name file and tensor; the hint lists what else is missing or of another shape.
+ * are errors that name file and tensor; the hint lists what else is missing, of another shape or
+ * too many.
  * Tensors called NAME.num_batches_tracked, by which PyTorch counts, are passed over.
  * @param[out] values shape [s->n_elements]; unspecified on error
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA, BPT_EIO, BPT_ENOMEM */
@@ -35,8 +36,8 @@ bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *
  * @param except names with commas between them; a name stands for all tensors "<name>...."; NULL:
  *               none
  * @param[in,out] values shape [s->n_elements]; unspecified on error
- * @param[out] n_alike where the file lacks tensors, or has them in another shape: how many others
- *               have theirs; else 0. NULL: nobody asks
+ * @param[out] n_alike where the file lacks tensors, has them in another shape or has too many: how
+ *               many of @p s have theirs; else 0. NULL: nobody asks
  * @return likewise, and BPT_EUSAGE (neither file nor @p s has a tensor of such a name) */
 bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
                                        float *values, size_t *n_alike);

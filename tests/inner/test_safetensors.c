@@ -373,6 +373,25 @@ static void test_another_model(void **state) {
     assert_non_null(strstr(bpt_error_last()->hint, "not as in the model are also a.bias"));
 }
 
+/* All that the model has, and more: likewise. Counts of batches, and what is excepted, are no part
+ * of it. */
+static void test_a_larger_model(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    write_raw(f,
+              "{\"__metadata__\":{}," WEIGHT "," BIAS
+              "," TENSOR("c.bias", "F32", "[0]", "[32,32]") "," TENSOR(
+                  "a.num_batches_tracked", "F32", "[0]",
+                  "[32,32]") "," TENSOR("d.bias", "F32", "[0]", "[32,32]") "}",
+              0);
+    assert_int_equal(read_except(f, NULL, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "tensor c.bias: the file has it"));
+    assert_string_equal(bpt_error_last()->hint,
+                        "the file may belong to another model; not of the model are also d.bias");
+    assert_int_equal(read_except(f, "d", values), BPT_EDATA);
+    assert_string_equal(bpt_error_last()->hint, "the file may belong to another model");
+}
+
 /* Only who finds some tensors, but not all, may wish to except the others. */
 static void test_alike(void **state) {
     const fixture *f = *state;
@@ -387,6 +406,8 @@ static void test_alike(void **state) {
         {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,99]") "}", NULL, 0},
         {"{" WEIGHT "," TENSOR("a.bias", "F16", "[2]", "[24,28]") "}", NULL, 0},
         {"{" WEIGHT "," BIAS "}", "b", 0},
+        {"{" WEIGHT "," BIAS "," TENSOR("c.bias", "F32", "[0]", "[32,32]") "}", NULL, 2},
+        {"{" BIAS "," TENSOR("c.bias", "F32", "[0]", "[32,32]") "}", "a", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float values[8];
@@ -522,6 +543,7 @@ int main(void) {
         TEST(test_many_others),
         TEST(test_counts_of_batches),
         TEST(test_another_model),
+        TEST(test_a_larger_model),
         TEST(test_alike),
         TEST(test_another_dtype),
         TEST(test_cut_short),

@@ -74,6 +74,19 @@ says 'layers of --init-except begin anew'
 fails_well 3 "$train" "${common[@]}" --model lenet --output x --init-weights $file
 says 'not as in the model are also'
 grep -q 'init-except' err && die "where nothing fits, nothing is to be excepted"
+# Of a file with a layer more than the model they are passed over.
+sed 's/conv: {name: conv2, .*}/maxpool: {kernel: 3, stride: 1}/' tiny.yaml >smaller.yaml
+for command in "$train --output x --init-weights" "$eval --weights"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 3 $command $file --data data --model smaller.yaml
+    says "$file: tensor conv2.weight: the file has it and the model does not"
+    says 'hint: the file may belong to another model; not of the model are also conv2.bias'
+done
+grep -q 'init-except' err && die "bpt-eval speaks of an option of bpt-train"
+fails_well 3 "$train" "${common[@]}" --model smaller.yaml --output x --init-weights $file
+says 'layers of --init-except begin anew, and those of the file alone are passed over'
+run 0 "$train" "${common[@]}" --model smaller.yaml --output x --init-weights $file --init-except conv2
+rm -r x
 still+=(--model other.yaml)
 run 0 "$train" "${common[@]}" "${still[@]}" --output drawn
 except=(--init-weights $file --init-except conv2,fc1)

@@ -13,7 +13,8 @@ bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s
         bpt_hint("without --init-weights --dry-run lists the layers of the model");
     if (status == BPT_OK || n_alike == 0) return status;
     /* They are of the same model but for some layers. */
-    bpt_hint("%s; layers of --init-except begin anew", bpt_error_last()->hint);
+    bpt_hint("%s; layers of --init-except begin anew, and those of the file alone are passed over",
+             bpt_error_last()->hint);
     return status;
 }
 
