@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "scheduler/pool.h"
 #include "scheduler/simulate.h"
+#include "tests/scheduler/made_pool.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -18,15 +19,6 @@
 enum { MAX_WORKERS = 4 };
 
 static const bpt_task_info info = {.kind = "test", .label = "task"};
-
-static bpt_pool *create(const bpt_policy *policy, unsigned n_workers) {
-    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    options.n_workers = n_workers;
-    options.policy = policy;
-    bpt_pool *pool;
-    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
-    return pool;
-}
 
 static bpt_graph *create_graph(size_t max_tasks, size_t max_edges) {
     bpt_graph *g;
@@ -56,7 +48,7 @@ static bpt_status meet(void *arg, unsigned worker) {
  * policy that leaves tasks where they are has one for each worker. */
 static void check_meeting(const bpt_policy *policy, unsigned n_workers, size_t n_before) {
     bpt_graph *const g = create_graph(1 + MAX_WORKERS, MAX_WORKERS);
-    bpt_pool *const pool = create(policy, n_workers);
+    bpt_pool *const pool = made_pool(policy, n_workers);
     uint32_t id = 0;
     meeting.n = n_workers;
     if (n_before) assert_int_equal(bpt_graph_add(g, NULL, NULL, info, 1, NULL, 0, &id), BPT_OK);
@@ -102,7 +94,7 @@ static void level_gives_to_whom_was_played(void **state) {
     (void)state;
     const bpt_machine alike = {.n_workers = 3, .n_kinds = 1};
     bpt_graph *const g = create_graph(N_PLACED, N_PLACED);
-    bpt_pool *const pool = create(&bpt_policy_level, 3);
+    bpt_pool *const pool = made_pool(&bpt_policy_level, 3);
     bpt_timetable t;
     for (uintptr_t i = 0; i < N_PLACED; i++) {
         uint32_t id;
@@ -146,7 +138,7 @@ static void what_another_has_queued_keeps_nobody_awake(void **state) {
     assert_int_equal(bpt_graph_add(g, nap, NULL, info, 1, NULL, 0, &id), BPT_OK);
     assert_int_equal(bpt_graph_add(g, nap, NULL, info, 1, &first, 1, &id), BPT_OK);
     for (size_t p = 0; bpt_policy_at(p); p++) {
-        bpt_pool *const pool = create(bpt_policy_at(p), 3);
+        bpt_pool *const pool = made_pool(bpt_policy_at(p), 3);
         const uint64_t begin = process_cpu_ns();
         assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
         const uint64_t ns = process_cpu_ns() - begin;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/pool.h"
+#include "tests/scheduler/made_pool.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <pthread.h>
@@ -18,14 +19,6 @@
 #include <cmocka.h>
 
 static const bpt_task_info info = {.kind = "message", .label = "halo"};
-
-static bpt_pool *create(unsigned n_workers) {
-    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    options.n_workers = n_workers;
-    bpt_pool *pool;
-    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
-    return pool;
-}
 
 static void sleep_ns(long ns) {
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
@@ -102,7 +95,7 @@ static void graphs_with_events_give_the_same(void **state) {
     open_mailbox(seed);
     for (uint64_t i = 0; i < 16; i++) {
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, i);
-        bpt_pool *pool = create(n_workers[i % 4]);
+        bpt_pool *pool = made_pool(NULL, n_workers[i % 4]);
         dag d;
         dag_create(&d, &r, 1 + bpt_random_below(&r, 300), post);
         for (int turn = 0; turn < 3; turn++) {
@@ -128,7 +121,7 @@ static void any_task_or_event_may_fail(void **state) {
     dag d;
     dag_create(&d, &r, 60, post);
     for (unsigned n_workers = 1; n_workers <= 3; n_workers++) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         for (uint32_t id = 0; id < d.n; id++) {
             open_mailbox(seed + id);
             dag_clear(&d);
@@ -218,7 +211,7 @@ static void *meddle(void *arg) {
 static uint64_t end_from_elsewhere(unsigned n_workers, int when, bool has_start) {
     trio t;
     trio_create(&t, has_start ? run_start : NULL);
-    bpt_pool *pool = create(n_workers);
+    bpt_pool *pool = made_pool(NULL, n_workers);
     meddler m = {.t = &t, .when = when};
     atomic_store(&t.hold, when == BEFORE_START || when == TWICE);
     assert_int_equal(pthread_create(&m.thread, NULL, meddle, &m), 0);
@@ -273,7 +266,7 @@ static void wrong_ends_are_refused(void **state) {
     assert_int_equal(bpt_graph_run_number(t.g), 0);
     assert_int_equal(bpt_graph_complete(t.g, 0, t.event, BPT_OK), BPT_EUSAGE); /* before a run */
     assert_int_equal(bpt_graph_complete(t.g, 1, t.event, BPT_OK), BPT_EUSAGE);
-    bpt_pool *pool = create(1);
+    bpt_pool *pool = made_pool(NULL, 1);
     meddler m = {.t = &t, .when = AFTER_START};
     assert_int_equal(pthread_create(&m.thread, NULL, meddle, &m), 0);
     assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_OK);
@@ -297,7 +290,7 @@ static void only_events_can_be_ended(void **state) {
     (void)state;
     trio t;
     trio_create(&t, complete_what_is_none);
-    bpt_pool *pool = create(2);
+    bpt_pool *pool = made_pool(NULL, 2);
     assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_OK);
     assert_int_equal(atomic_load(&t.n_last), 1);
     bpt_pool_free(pool);
@@ -310,7 +303,7 @@ static void a_start_may_fail(void **state) {
     trio_create(&t, run_start);
     t.start_says = BPT_ECOMM;
     for (unsigned n_workers = 1; n_workers <= 2; n_workers++) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_ECOMM);
         assert_string_equal(bpt_error_last()->text, "start");
         assert_int_equal(atomic_load(&t.n_last), 0);
@@ -330,7 +323,7 @@ static void an_end_with_an_error_gets_a_text(void **state) {
     (void)state;
     trio t;
     trio_create(&t, complete_without_a_word);
-    bpt_pool *pool = create(1);
+    bpt_pool *pool = made_pool(NULL, 1);
     bpt_error_record(BPT_EIO, "an older failure of this thread");
     assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_ECOMM);
     assert_int_equal(bpt_error_last()->status, BPT_ECOMM);
@@ -383,7 +376,7 @@ static void an_end_in_a_run_that_has_failed_is_right(void **state) {
     assert_int_equal(bpt_graph_add_event(p.g, NULL, NULL, info, 9, NULL, 0, &p.event), BPT_OK);
     assert_int_equal(bpt_graph_add(p.g, fail_beside, &p, info, 1, NULL, 0, &id), BPT_OK);
     assert_int_equal(bpt_graph_add(p.g, end_after_failure, &p, info, 1, NULL, 0, &id), BPT_OK);
-    bpt_pool *pool = create(2);
+    bpt_pool *pool = made_pool(NULL, 2);
     assert_int_equal(bpt_pool_run(pool, p.g, NULL), BPT_EDATA);
     assert_int_equal(p.ended, BPT_OK);
     bpt_pool_free(pool);
@@ -402,7 +395,7 @@ static void a_late_end_does_not_touch_the_next_run(void **state) {
     assert_int_equal(bpt_graph_add(t.g, run_last, &t, info, 1, &t.event, 1, &t.last), BPT_OK);
     assert_int_equal(bpt_graph_add(t.g, fail_late, &t, info, 1, NULL, 0, &other), BPT_OK);
     for (unsigned n_workers = 1; n_workers <= 3; n_workers++) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         t.first_says = BPT_EDATA;
         atomic_store(&t.n_start, 0);
         atomic_store(&t.n_last, 0);
@@ -442,7 +435,7 @@ static void an_old_end_within_a_run_is_refused(void **state) {
     (void)state;
     trio t;
     trio_create(&t, run_start);
-    bpt_pool *pool = create(2);
+    bpt_pool *pool = made_pool(NULL, 2);
     t.first_says = BPT_EIO;
     assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_EIO);
     t.first_says = BPT_OK;
@@ -489,7 +482,7 @@ static void an_end_is_not_missed_by_who_falls_asleep(void **state) {
                              BPT_OK);
         }
         atomic_store(&n_started, 0);
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         pthread_t thread;
         void *n_refused;
         assert_int_equal(pthread_create(&thread, NULL, end_at_once, g), 0);
@@ -518,7 +511,7 @@ static void waiting_for_an_event_takes_no_processor(void **state) {
     (void)state;
     trio t;
     trio_create(&t, NULL);
-    bpt_pool *pool = create(4);
+    bpt_pool *pool = made_pool(NULL, 4);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, end_after_a_long_nap, &t), 0);
     const uint64_t begin = process_cpu_ns();

@@ -1,6 +1,7 @@
 /* Tasks that fail: what is reported, what still runs, and that the graph can be run again. */
 #include "base/memory.h"
 #include "scheduler/pool.h"
+#include "tests/scheduler/made_pool.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <setjmp.h>
@@ -12,14 +13,6 @@
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
-
-static bpt_pool *create(unsigned n_workers) {
-    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    options.n_workers = n_workers;
-    bpt_pool *pool;
-    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
-    return pool;
-}
 
 /* After a run in which task d->fails failed. */
 static void check_failed_run(const dag *d, const bpt_run_stats *stats) {
@@ -44,7 +37,7 @@ static void any_task_may_fail(void **state) {
     const uint64_t seed = dag_seed();
     for (size_t k = 0; k < sizeof n_workers / sizeof *n_workers; k++) {
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, k);
-        bpt_pool *pool = create(n_workers[k]);
+        bpt_pool *pool = made_pool(NULL, n_workers[k]);
         dag d;
         dag_create(&d, &r, 120, NULL);
         for (uint32_t id = 0; id < d.n; id++) {
@@ -100,7 +93,7 @@ static void nothing_starts_after_a_failure(void **state) {
     assert_int_equal(bpt_graph_add(g, fail_with_hint, NULL, info, 100, NULL, 0, &id), BPT_OK);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(bpt_graph_add(g, count, NULL, info, 1, NULL, 0, &id), BPT_OK);
-    bpt_pool *pool = create(1);
+    bpt_pool *pool = made_pool(NULL, 1);
     atomic_store(&n_bodies, 0);
     assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_EBACKEND);
     assert_int_equal(atomic_load(&n_bodies), 0); /* the failing task has the greatest rank */
@@ -119,7 +112,7 @@ static void a_failure_without_a_text_gets_one(void **state) {
         assert_int_equal(bpt_graph_create(1, 0, &g), BPT_OK);
         assert_int_equal(bpt_graph_add(g, fail_without_a_word, NULL, info, 1, NULL, 0, &id),
                          BPT_OK);
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         bpt_error_record(BPT_EIO, "an older failure of this thread");
         assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_EDATA);
         assert_non_null(strstr(bpt_error_last()->text, "conv forward"));
@@ -139,7 +132,7 @@ static void many_failures_at_once_give_one(void **state) {
         assert_int_equal(bpt_graph_add(g, i % 2 ? fail_with_hint : fail_without_a_word, NULL, info,
                                        1, NULL, 0, &id),
                          BPT_OK);
-    bpt_pool *pool = create(4);
+    bpt_pool *pool = made_pool(NULL, 4);
     for (int turn = 0; turn < 300; turn++) {
         const bpt_status status = bpt_pool_run(pool, g, NULL);
         assert_true(status == BPT_EBACKEND || status == BPT_EDATA);

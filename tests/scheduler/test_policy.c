@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "scheduler/graph_private.h"
 #include "scheduler/pool.h"
+#include "tests/scheduler/made_pool.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <math.h>
@@ -17,15 +18,6 @@
 #include <cmocka.h>
 
 static const bpt_task_info info = {.kind = "test", .label = "task"};
-
-static bpt_pool *create(const bpt_policy *policy, unsigned n_workers) {
-    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    options.n_workers = n_workers;
-    options.policy = policy;
-    bpt_pool *pool;
-    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
-    return pool;
-}
 
 static void a_policy_is_found_by_its_name(void **state) {
     (void)state;
@@ -72,7 +64,7 @@ static void no_policy_changes_a_result(void **state) {
         dag_create(&d, &r, 1 + bpt_random_below(&r, 500), i % 2 ? complete_at_once : NULL);
         for (size_t k = 0; k < 16; k++) {
             const bpt_policy *const policy = bpt_policy_at(k % 4);
-            bpt_pool *const pool = create(policy, n_workers[k / 4]);
+            bpt_pool *const pool = made_pool(policy, n_workers[k / 4]);
             for (int turn = 0; turn < 3; turn++) {
                 dag_clear(&d);
                 const uint64_t allocations = bpt_memory_allocations();
@@ -94,7 +86,7 @@ static void any_policy_survives_a_failure(void **state) {
     const uint64_t seed = dag_seed();
     for (size_t k = 0; k < 8; k++) {
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, k);
-        bpt_pool *const pool = create(bpt_policy_at(k % 4), 1 + (unsigned)k / 4);
+        bpt_pool *const pool = made_pool(bpt_policy_at(k % 4), 1 + (unsigned)k / 4);
         dag d;
         dag_create(&d, &r, 100, complete_at_once);
         for (uint32_t id = 0; id < d.n; id += 7) {
@@ -126,7 +118,7 @@ static bpt_status note(void *arg, unsigned worker) {
 }
 
 static void check_order(const bpt_policy *policy, bpt_graph *g, const uint32_t *expected) {
-    bpt_pool *const pool = create(policy, 1);
+    bpt_pool *const pool = made_pool(policy, 1);
     for (int turn = 0; turn < 2; turn++) {
         order.n = 0;
         assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
@@ -250,7 +242,7 @@ static void build_race(chains_come when) {
 
 static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
     (void)state;
-    bpt_pool *const pool = create(&bpt_policy_critical_path, 2);
+    bpt_pool *const pool = made_pool(&bpt_policy_critical_path, 2);
     for (int when = AT_ONCE; when <= PATIENT; when++) {
         build_race((chains_come)when);
         for (int turn = 0; turn < 2; turn++) {
@@ -384,7 +376,7 @@ static void a_graph_has_the_keys_of_its_pool(void **state) {
     assert_int_equal(bpt_graph_create(2 * N_FORK, 2 * N_FORK, &g), BPT_OK);
     for (int i = 0; i < 2; i++) add_fork(g, 1000);
     for (unsigned turn = 0; turn < 4; turn++) {
-        bpt_pool *const pool = create(NULL, turn % 2 ? 4 : 1);
+        bpt_pool *const pool = made_pool(NULL, turn % 2 ? 4 : 1);
         assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
         if (turn % 2)
             assert_int_equal(g->tasks[MIDDLE].key, 30 * 1000);

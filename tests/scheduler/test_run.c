@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "scheduler/pool.h"
 #include "tests/scheduler/graph_ranks.h"
+#include "tests/scheduler/made_pool.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <setjmp.h>
@@ -16,14 +17,6 @@
 #include <cmocka.h>
 
 static const bpt_task_info info = {.kind = "test", .label = "task"};
-
-static bpt_pool *create(unsigned n_workers) {
-    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    options.n_workers = n_workers;
-    bpt_pool *pool;
-    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
-    return pool;
-}
 
 static uint64_t sum_measured(const dag *d) {
     uint64_t sum = 0;
@@ -40,7 +33,7 @@ static void any_number_of_workers_gives_the_same(void **state) {
         dag d;
         dag_create(&d, &r, 1 + bpt_random_below(&r, 800), NULL);
         for (size_t k = 0; k < sizeof n_workers / sizeof *n_workers; k++) {
-            bpt_pool *pool = create(n_workers[k]);
+            bpt_pool *pool = made_pool(NULL, n_workers[k]);
             for (int turn = 0; turn < 5; turn++) {
                 dag_clear(&d);
                 const uint64_t allocations = bpt_memory_allocations();
@@ -65,7 +58,7 @@ static void any_number_of_workers_gives_the_same(void **state) {
 static void pools_may_take_turns(void **state) {
     (void)state;
     bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
-    bpt_pool *const pools[] = {create(1), create(3)};
+    bpt_pool *const pools[] = {made_pool(NULL, 1), made_pool(NULL, 3)};
     dag dags[2];
     for (int i = 0; i < 2; i++) dag_create(&dags[i], &r, 100, NULL);
     for (int turn = 0; turn < 200; turn++) {
@@ -107,7 +100,7 @@ static void one_worker_runs_the_greatest_key_first(void **state) {
     (void)state;
     static const bpt_machine alone = {.n_workers = 1, .n_kinds = 1};
     const uint64_t seed = dag_seed();
-    bpt_pool *pool = create(1);
+    bpt_pool *pool = made_pool(NULL, 1);
     for (uint64_t i = 0; i < 10; i++) {
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, i);
         uint64_t key[300];
@@ -143,7 +136,7 @@ static void one_worker_runs_the_greatest_key_first(void **state) {
 
 static void a_graph_may_grow_between_runs(void **state) {
     (void)state;
-    bpt_pool *pool = create(2);
+    bpt_pool *pool = made_pool(NULL, 2);
     bpt_graph *g;
     assert_int_equal(bpt_graph_create(100, 200, &g), BPT_OK);
     const uint64_t allocations = bpt_memory_allocations();
@@ -205,7 +198,7 @@ static void sleeping_tasks_and_sleeping_workers(void **state) {
         assert_int_equal(status, BPT_OK);
     }
     for (unsigned n_workers = 1; n_workers <= 8; n_workers *= 2) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         for (int turn = 0; turn < 3; turn++) run_and_count(pool, g);
         bpt_pool_free(pool);
     }
@@ -234,7 +227,7 @@ static void wide_and_long_graphs(void **state) {
     assert_int_equal(bpt_graph_add(fan, use_scratch, NULL, info, 0, middle, N, &id), BPT_OK);
     assert_int_equal(graph_critical_path(chain), N);
     for (unsigned n_workers = 1; n_workers <= 3; n_workers++) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         run_and_count(pool, wide);
         run_and_count(pool, chain);
         run_and_count(pool, fan);
@@ -255,7 +248,7 @@ static void a_task_without_a_body_joins_edges(void **state) {
     assert_int_equal(bpt_graph_add(g, note, one, info, 0, NULL, 0, &first), BPT_OK);
     assert_int_equal(bpt_graph_add(g, NULL, NULL, info, 0, &first, 1, &join), BPT_OK);
     assert_int_equal(bpt_graph_add(g, note, two, info, 0, &join, 1, &last), BPT_OK);
-    bpt_pool *pool = create(1);
+    bpt_pool *pool = made_pool(NULL, 1);
     assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
     assert_int_equal(order.n, 2);
     assert_int_equal(order.ids[0], 1);
@@ -270,7 +263,7 @@ static void the_measured_path_is_the_longest(void **state) {
     bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
     dag d;
     dag_create(&d, &r, 300, NULL);
-    bpt_pool *const pool = create(3);
+    bpt_pool *const pool = made_pool(NULL, 3);
     assert_int_equal(bpt_graph_measured_path(d.graph), 0);
     for (int turn = 0; turn < 2; turn++) {
         uint64_t end[300], longest = 0;
@@ -308,7 +301,7 @@ static void no_wake_up_is_lost(void **state) {
                          BPT_OK);
     }
     for (unsigned n_workers = 2; n_workers <= 5; n_workers++) {
-        bpt_pool *pool = create(n_workers);
+        bpt_pool *pool = made_pool(NULL, n_workers);
         for (int turn = 0; turn < 1500; turn++) run_and_count(pool, g);
         bpt_pool_free(pool);
     }
