@@ -264,8 +264,7 @@ static bool can_place(bpt_update_choice update) {
 
 bool bpt_layer_choice_wants_cores(const bpt_train_options *o, uint32_t n_ranks) {
     const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
-    return !is_off(o) && !is_auto(o) && n_ranks > 1 &&
-           (can_place(update) || update == BPT_UPDATE_AUTO);
+    return !is_off(o) && !is_auto(o) && n_ranks > 1 && can_place(update);
 }
 
 static bool is_asked_for(const bpt_job *job) {
