@@ -1,4 +1,9 @@
-/* What --update auto decides by. */
+/* What --update auto decides by, and how that is measured: of ranks and with a clock of the test's
+ * own. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "outer/watch.h"
 #include "tools/train/job/batch_cut.h"
 #include "tools/train/job/update_choice.h"
 
@@ -7,6 +12,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -61,6 +68,7 @@ static void test_equal_machines(void **state) {
     (void)state;
     assert_true(prefers((const double[]){400, 400}, 2, 128, 0.03));
     assert_true(prefers((const double[]){400, 380, 410, 390}, 4, 128, 0.005));
+    assert_true(prefers((const double[]){400, 400}, 2, 128, 0.04));  /* just enough */
     assert_false(prefers((const double[]){400, 400}, 2, 128, 0.05)); /* a slow network */
     assert_false(prefers((const double[]){400, 400}, 2, 32, 0.03));  /* short steps */
 }
@@ -82,6 +90,160 @@ static void test_unequal_machines_by_speed(void **state) {
     assert_false(prefers_by_speed((const double[]){400, 10}, 2, 2, 1e-6));
 }
 
+/* ---- measuring: ld --wrap ---- */
+
+static struct {
+    uint64_t clock_ns;
+    unsigned n_barriers, n_broadcasts;
+    size_t bytes; /* of a broadcast */
+    double others_s;
+    const char *doing;
+    char said[400];
+} world;
+
+uint64_t __wrap_bpt_clock_ns(void);
+double __wrap_bpt_clock_seconds_since(uint64_t start_ns);
+bpt_status __wrap_bpt_comm_barrier(bpt_comm *comm);
+bpt_status __wrap_bpt_comm_broadcast(bpt_comm *comm, uint32_t root, void *data, size_t bytes);
+bpt_status __wrap_bpt_comm_table(bpt_comm *comm, const char *what, const void *mine, size_t bytes,
+                                 void **all);
+bpt_status __wrap_bpt_comm_agree(bpt_comm *comm, bpt_status mine);
+void __wrap_bpt_comm_doing(bpt_comm *comm, const char *what);
+const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank);
+void __wrap_bpt_log(bpt_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+uint64_t __wrap_bpt_clock_ns(void) {
+    return world.clock_ns;
+}
+
+double __wrap_bpt_clock_seconds_since(uint64_t start_ns) {
+    return (double)(world.clock_ns - start_ns) * 1e-9;
+}
+
+/* The others are waited for; that is no part of what is measured. */
+bpt_status __wrap_bpt_comm_barrier(bpt_comm *comm) {
+    (void)comm;
+    world.clock_ns += 5000000000;
+    world.n_barriers++;
+    return BPT_OK;
+}
+
+/* The first takes a second, later ones 10 ms. */
+bpt_status __wrap_bpt_comm_broadcast(bpt_comm *comm, uint32_t root, void *data, size_t bytes) {
+    (void)comm, (void)data;
+    assert_int_equal(root, 0);
+    world.clock_ns += world.n_broadcasts++ ? 10000000 : 1000000000;
+    world.bytes = bytes;
+    return BPT_OK;
+}
+
+bpt_status __wrap_bpt_comm_table(bpt_comm *comm, const char *what, const void *mine, size_t bytes,
+                                 void **all) {
+    double *of_ranks;
+    (void)comm, (void)what;
+    assert_int_equal(bytes, sizeof *of_ranks);
+    assert_int_equal(BPT_NEW("times", MAX_RANKS, &of_ranks), BPT_OK);
+    of_ranks[0] = *(const double *)mine;
+    for (int r = 1; r < MAX_RANKS; r++) of_ranks[r] = world.others_s / r;
+    *all = of_ranks;
+    return BPT_OK;
+}
+
+bpt_status __wrap_bpt_comm_agree(bpt_comm *comm, bpt_status mine) {
+    (void)comm;
+    return mine;
+}
+
+void __wrap_bpt_comm_doing(bpt_comm *comm, const char *what) {
+    (void)comm;
+    world.doing = what;
+}
+
+const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank) {
+    (void)comm, (void)rank;
+    return "made-up";
+}
+
+void __wrap_bpt_log(bpt_log_level level, const char *format, ...) {
+    va_list values;
+    if (level != BPT_LOG_INFO) return;
+    va_start(values, format);
+    (void)vsnprintf(world.said, sizeof world.said, format, values);
+    va_end(values);
+}
+
+enum { N_WEIGHTS = 1000 };
+
+/* @param others_s what a broadcast takes on another rank */
+static bpt_update_choice choose(const bpt_train_options *o, uint32_t rank, double others_s,
+                                double *solo) {
+    float flat[N_WEIGHTS];
+    bpt_model model = {.segments = {.n_elements = N_WEIGHTS}};
+    bpt_job job = {.options = o,
+                   .rank = rank,
+                   .n_ranks = MAX_RANKS,
+                   .model = &model,
+                   .solo = solo,
+                   .flat = flat};
+    bpt_update_choice update = BPT_UPDATE_LOCAL;
+    memset(&world, 0, sizeof world);
+    world.others_s = others_s;
+    assert_int_equal(bpt_update_choose(&job, &update), BPT_OK);
+    return update;
+}
+
+static void assert_says(const char *text) {
+    if (!strstr(world.said, text)) fail_msg("\"%s\" does not say \"%s\"", world.said, text);
+}
+
+/* Of 80 images on four ranks of 100 images a second 20 each take 200 ms; an exchange takes half as
+ * long again as the broadcast of the slowest rank, of which the first does not count. */
+static void test_measuring(void **state) {
+    (void)state;
+    double solo[MAX_RANKS] = {100, 100, 100, 100};
+    const bpt_train_options o = {.batch_size = 80};
+    assert_int_equal(choose(&o, 0, 0.001, solo), BPT_UPDATE_ALLREDUCE);
+    assert_true(world.n_barriers == 2 && world.n_broadcasts == 2);
+    assert_int_equal(world.bytes, N_WEIGHTS * sizeof(float));
+    assert_says(
+        "--update auto: allreduce, since allreduce would come to 0.93 of the sum of the "
+        "ranks' speeds, which is at least 0.80: its steps would take 200 ms on the slowest "
+        "rank, and 15 ms to exchange");
+    assert_string_equal(world.doing, "the start");
+    assert_int_equal(choose(&o, 0, 0.1, solo), BPT_UPDATE_AGWU);
+    assert_says(
+        "agwu, since allreduce would come to 0.57 of the sum of the ranks' speeds, which "
+        "is less than 0.80: its steps would take 200 ms on the slowest rank, and 150 ms");
+    assert_int_equal(choose(&o, 1, 0.1, solo), BPT_UPDATE_AGWU);
+    assert_string_equal(world.said, ""); /* rank 0 says it */
+}
+
+/* As --partition says: even parts, or by speed. */
+static void test_cuts(void **state) {
+    (void)state;
+    double solo[MAX_RANKS] = {400, 100, 100, 200};
+    bpt_train_options o = {.batch_size = 80};
+    assert_int_equal(choose(&o, 0, 0.001, solo), BPT_UPDATE_AGWU);
+    assert_says("its steps would take 200 ms on the slowest rank, and");
+    o.partition = BPT_PARTITION_IDPA;
+    assert_int_equal(choose(&o, 0, 0.001, solo), BPT_UPDATE_ALLREDUCE);
+    assert_says("its steps would take 100 ms on the slowest rank, each batch cut by speed, and");
+}
+
+/* Without a sample for each rank nothing is measured. */
+static void test_few_samples(void **state) {
+    (void)state;
+    double solo[MAX_RANKS] = {100, 100, 100, 100};
+    bpt_train_options o = {.batch_size = 3};
+    assert_int_equal(choose(&o, 0, 0.001, solo), BPT_UPDATE_AGWU);
+    assert_int_equal(world.n_broadcasts, 0);
+    assert_says("agwu, since allreduce cannot share a batch of 3 by 4 ranks");
+    o.batch_size = 4;
+    (void)choose(&o, 0, 0.001, solo);
+    assert_int_equal(world.n_broadcasts, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
@@ -89,6 +251,9 @@ int main(void) {
         cmocka_unit_test(test_equal_machines),
         cmocka_unit_test(test_unequal_machines),
         cmocka_unit_test(test_unequal_machines_by_speed),
+        cmocka_unit_test(test_measuring),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_few_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
