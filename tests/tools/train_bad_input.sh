@@ -259,6 +259,12 @@ for update in local allreduce; do
     grep -qE '^bpt-train: step 4 \(epoch .*rank 0\): a weight .*fc1' err || die "no step and layer"
     says '--clip-norm'
 done
+# Weights that one huge step has left are numbers, and what an evaluation makes of them is none.
+printf 'name: deep\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n' >deep.yaml
+printf '  - fc: {outputs: 10}\n%.0s' 1 2 3 4 5 >>deep.yaml
+fails_well 4 "$train" "${good[@]}" --model deep.yaml --output runs/judged --lr 1e12 --warmup-epochs 0 --momentum 0 --batch-size 400
+grep -qE '^bpt-train: evaluation after step 1 \(epoch 1\.00, rank 0\): .*layer fc' err || die "no evaluation and layer"
+says '--lr'
 
 # ---- a bound rank ----
 

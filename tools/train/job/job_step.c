@@ -64,10 +64,12 @@ float bpt_job_rate(const bpt_job *job) {
                                     (double)step / (double)job->epoch_samples);
 }
 
-/* The network names where it began (input, layer or weights); who trains knows the step. */
-bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status) {
+/* The network names where it began (input, layer or weights); who trains knows when.
+ * @param when before the number of the step */
+static bpt_status name_time(const bpt_job *job, const char *when, uint64_t step,
+                            bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
-    bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
+    bpt_error_record(status, "%s %" PRIu64 " (epoch %.2f, rank %u): %.400s", when, step,
                      bpt_job_epoch(job), job->rank, bpt_error_last()->text);
     bpt_hint("lower %s%s%s--lr (it is %g, %g after scaling)%s",
              bpt_job_shared_momentum(job).gain > 1 ? "--shared-momentum or " : "",
@@ -77,6 +79,10 @@ bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status statu
              job->placed ? " or lengthen --warmup-epochs"
                          : ", lengthen --warmup-epochs, or bound the gradient with --clip-norm");
     return status;
+}
+
+bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status) {
+    return name_time(job, "step", step, status);
 }
 
 /* @param[out] wait_ns of the time it takes, spent waiting for other ranks */
@@ -359,8 +365,8 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
     bpt_step_trace_pause(job->trace);
-    const bpt_status status =
-        bpt_job_name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
+    const bpt_status status = name_time(job, "evaluation after step", job->count.steps,
+                                        evaluate_part(job, together, &mine));
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));
