@@ -73,3 +73,20 @@ check_json moved/summary.json 'd["efficiency"] > 0' 'all(r["solo_images_per_s"] 
 hindered fixed --rebalance 0 --calibrate 0
 check_json fixed.shares 'len(d) <= 4'
 check_json fixed/summary.json 'd["efficiency"] == 0' 'all(r["solo_images_per_s"] == 0 for r in d["ranks"])'
+
+# A run that ends before all rounds have come says how much of the data it has not seen; where all come at once nothing
+# is missing.
+run 0 ranks 2 "$train" "${parts[@]}" --output short --epochs 0.5 --idpa-rounds 64
+shares short >short.shares
+python3 - <<'END' || die "what was not trained on is not said, or wrong"
+import json, re
+last = json.load(open("short.shares"))[-1]
+found = re.search(r"warn: (\d+) of (\d+) training images were never given out: .* round (\d+) of 64; ", open("err").read())
+assert found and list(map(int, found.groups())) == [2000 - sum(last["held"]), 2000, last["round"]], (found, last)
+assert sum(last["held"]) < 2000, last
+END
+for all in "--idpa-rounds 1" "--partition even"; do
+    # shellcheck disable=SC2086 # several words
+    run 0 ranks 2 "$train" "${parts[@]}" --output short --force --epochs 0.5 $all
+    ! grep -q 'never given out' err || die "images are missing though all came at once: $all"
+done

@@ -203,6 +203,10 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
  * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_note_shares(bpt_job *job);
 
+/** Warns at the end of a job that was too short for all rounds of the partition: what the others
+ * would have given out was never trained on. On rank 0; in tools/train/job/job_shares.c. */
+void bpt_job_warn_of_unseen(const bpt_job *job);
+
 /** Prints the line of progress and writes a step event, if it is time to.
  * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_report(bpt_job *job);

@@ -4,6 +4,8 @@
 #include "tools/train/job/job.h"
 #include "tools/train/job/rank_list.h"
 
+#include <inttypes.h>
+
 static bpt_status say_shares(const bpt_job *job, uint32_t rounds) {
     char list[BPT_RANK_LIST_SIZE];
     double *percent, given = 0;
@@ -41,4 +43,17 @@ bpt_status bpt_job_note_shares(bpt_job *job) {
         BPT_TRY(write_shares_event(job, job->noted_rounds));
     }
     return BPT_OK;
+}
+
+void bpt_job_warn_of_unseen(const bpt_job *job) {
+    const uint32_t all = bpt_job_rounds(job);
+    const uint32_t rounds = job->shares ? bpt_partition_rounds(job->shares) : all;
+    if (rounds >= all) return;
+    const uint64_t n = job->epoch_samples;
+    bpt_warn(
+        "%" PRIu64 " of %" PRIu64
+        " training images were never given out: the data come in rounds, as ranks have been over "
+        "what they hold, and the run ended with round %" PRIu32 " of %" PRIu32
+        "; more --epochs, fewer --idpa-rounds or --partition even bring them all",
+        n - bpt_partition_given(n, all, rounds), n, rounds, all);
 }

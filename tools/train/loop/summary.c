@@ -156,6 +156,7 @@ static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
         bpt_info("rank 0 has given out %llu samples, %.1f MB",
                  (unsigned long long)ranks[0].data.items_sent,
                  1e-6 * (double)ranks[0].data.item_bytes_sent);
+    bpt_job_warn_of_unseen(job);
     bpt_info("done: %s accuracy %.4f after %.2f epochs in %.1f s (%.0f img/s); see %s/summary.json",
              job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].count.seconds,
              (double)job->count.progress / ranks[0].count.seconds, bpt_run_folder_path(job->run));
