@@ -36,6 +36,7 @@ static void make_good(bpt_check_facts *ranks) {
         ranks[r] = (bpt_check_facts){
             .processors = 4,
             .quota = 4,
+            .launched = true,
             .has_data = true,
             .data = 77,
             .data_place = {.kind = "ext4"},
@@ -91,6 +92,23 @@ static void test_bound(void **state) {
     ranks[1].threads = 4;
     allow(&ranks[1], 0, 2);
     assert_finds(ranks, N, false, 1, "may use 2 cores for 4 threads");
+    assert_non_null(strstr(found[0].hint, "--bind-to none"));
+}
+
+/* Nothing that mpirun could be told. */
+static void test_bound_without_mpirun(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    ranks[0].launched = false;
+    allow(&ranks[0], 2, 1);
+    assert_finds(ranks, 1, false, 0, "bound to one core, and no rank may use 3 of the host's 4");
+    assert_null(strstr(found[0].hint, "mpirun"));
+    ranks[0].threads = 4;
+    allow(&ranks[0], 0, 2);
+    assert_finds(ranks, 1, false, 0, "may use 2 cores for 4 threads");
+    assert_null(strstr(found[0].hint, "mpirun"));
+    assert_non_null(strstr(found[0].hint, "lower --threads"));
 }
 
 static void test_quota(void **state) {
@@ -391,6 +409,7 @@ static void test_print(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bound_without_mpirun),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_bound_to_all),
         cmocka_unit_test(test_quota),

@@ -273,6 +273,15 @@ if [ "$(nproc)" -ge 2 ] && mpirun --bind-to core -np 1 true 2>/dev/null; then
     says '--bind-to none'
     says 'bound to 1 core'
 fi
+# Bound by nothing that mpirun could undo.
+if [ "$(nproc)" -ge 2 ] && cpu=$(taskset -cp $$ 2>/dev/null); then
+    cpu=${cpu##*: }
+    run 0 taskset -c "${cpu%%[-,]*}" "$train" "${good[@]}" --output runs/bound-alone --threads 2
+    says 'is bound to 1 core and wants 2 threads: what started it allows no more'
+    run 0 taskset -c "${cpu%%[-,]*}" "$train" --check --data data
+    says 'is bound to one core' out
+    grep -q mpirun out err && die "it asks for what mpirun is not there to give"
+fi
 # More threads than the host has processors: nothing is bound, and mpirun could not help.
 processors=$(getconf _NPROCESSORS_ONLN)
 if [ "$(env -u OMP_NUM_THREADS nproc)" -eq "$processors" ]; then

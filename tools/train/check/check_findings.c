@@ -53,11 +53,16 @@ static void find_bound(const search *s, uint32_t r) {
     const bool lacks = f->threads > f->cores && f->threads > allowed;
     if (allowed == 0) return; /* not known */
     if (f->cores == 1 && unused > 0 && f->threads != 1)
-        report(s, false, r, "give mpirun the option --bind-to none",
+        report(s, false, r,
+               f->launched
+                   ? "give mpirun the option --bind-to none"
+                   : "what started it allows no more (taskset, a container or batch system)",
                "is bound to one core, and no rank may use %u of the host's %u processors", unused,
                f->processors);
     else if (lacks)
-        report(s, false, r, "give mpirun the option --bind-to none, or lower --threads",
+        report(s, false, r,
+               f->launched ? "give mpirun the option --bind-to none, or lower --threads"
+                           : "lower --threads: what started it allows no more cores",
                "may use %u core%s for %u threads", f->cores, f->cores == 1 ? "" : "s", f->threads);
     else if (f->threads > f->quota)
         report(s, false, r, "lower --threads, or ask for more (of the container or batch system)",
