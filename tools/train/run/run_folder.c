@@ -168,7 +168,9 @@ static bpt_status open_first(bpt_run_folder *run) {
     const char *path = run->path;
     bool there;
     BPT_TRY(look(path, run->mode, &there));
-    if (!there) BPT_TRY(bpt_dir_create_counted(path, true, &run->n_made));
+    const bpt_status made = there ? BPT_OK : bpt_dir_create_counted(path, true, &run->n_made);
+    if (made == BPT_EEXIST) BPT_TRY(look(path, run->mode, &there)); /* somebody was first */
+    if (made != BPT_OK && made != BPT_EEXIST) return made;
     return bpt_run_lock_take(path, &run->lock);
 }
 
