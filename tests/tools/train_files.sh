@@ -176,6 +176,18 @@ fails_well 4 "$train" "${common[@]}" --output runs/diverged --epochs 1 --lr 1e12
 says 'finite'
 grep -qE 'step [0-9]+/100 epoch .* loss ' err || die "no line of a run that diverged"
 [ "$(grep -c '"event": *"step"' runs/diverged/metrics.jsonl)" = 1 ] || die "the losses of a run that diverged"
+# Where that cannot be written it is said, and what ended the run is. There is room for the event that it begins with.
+cp -r runs/full runs/full-losses
+python3 - runs/full-losses/metrics.jsonl <<'END' || die "metrics"
+import sys
+start = open(sys.argv[1]).readline()
+room = len(start) + 100 # in 64 kB; the event of steps is longer
+open(sys.argv[1], "w").write((start + " " * 64 * 1024)[: 64 * 1024 - room - 1] + "\n")
+END
+fails_well 4 bash -c 'ulimit -f 64 && exec "$@"' limited "$train" "${common[@]}" --update agwu --epochs 1 --lr 1e12 \
+    --log-interval 1000 --output runs/full-losses --resume auto
+says 'warn: the last losses are not told: cannot write runs/full-losses/metrics.jsonl: File too large'
+says 'finite'
 
 # The copy of the model's file: by it a run is repeated, also in its own place; one that goes on has its own.
 copy=("$train" "${common[@]}" --output runs/copy --epochs 1 --checkpoint-every 60)
