@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The script of README.md that begins a job again: it goes on after a rank was killed, and leaves alone what is done,
+# The script of docs/runs.md that begins a job again: it goes on after a rank was killed, and leaves alone what is done,
 # what was told to stop, and what would only fail once more.
 source "$(dirname "$0")/common.sh"
 make_data 400 50
@@ -7,8 +7,8 @@ make_model
 mv data fashion
 
 # As it stands there, but for the mpirun that it finds: one that counts, and has a small network trained.
-sed -n "/^trap 'exit 130' INT/,/^\`\`\`$/p" "$here/../../README.md" | grep -v '^```$' >again
-[ "$(wc -l <again)" -ge 8 ] || die "README.md has no such script"
+sed -n "/^trap 'exit 130' INT/,/^\`\`\`$/p" "$here/../../docs/runs.md" | grep -v '^```$' >again
+[ "$(wc -l <again)" -ge 8 ] || die "docs/runs.md has no such script"
 mkdir bin
 cat >bin/mpirun <<'END'
 #!/usr/bin/env bash
