@@ -4,7 +4,8 @@
  * The cores' half of inner/ cuts a step into tasks of some ten microseconds and lets the scheduler
  * place them. An accelerator wants the opposite, one description of the whole step that it can run
  * by itself. So what stands behind a table here is a network, not a layer: bpt_network
- * (inner/network.h) has the one interface for both, and asks the table for what it is to do.
+ * (inner/network/network.h) has the one interface for both, and asks the table for what it is to
+ * do.
  *
  * A kind of device is a folder of inner/ with such a table. CUDA's is the only one: device.c knows
  * it by name, in the choices that it reads and in its errors.
@@ -15,8 +16,8 @@
 
 #include "base/status.h"
 #include "base/yaml.h"
-#include "inner/model.h"
-#include "inner/network.h"
+#include "inner/models/model.h"
+#include "inner/network/network.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,8 @@ static inline bool bpt_device_updates(bpt_device_work work) {
     return work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY;
 }
 
-/** What a run is given; borrowed until it has ended. Vectors of labels as in inner/network.h. */
+/** What a run is given; borrowed until it has ended. Vectors of labels as in
+ * inner/network/network.h. */
 typedef struct bpt_device_run {
     const void *input;
     const int32_t *labels, *second; /* second: NULL: no sample has one */
@@ -103,7 +105,7 @@ typedef struct bpt_device_kind {
     bpt_status (*begin)(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run);
 
     /** Waits for the run's end. @param[out] outcome set in any case
-     * @return as the functions of inner/network.h */
+     * @return as the functions of inner/network/network.h */
     bpt_status (*end)(bpt_device_network *net, bpt_device_work work, bpt_device_outcome *outcome);
 
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);

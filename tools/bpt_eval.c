@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "tools/device_option.h"
 #include "tools/eval/per_class.h"
 #include "tools/eval/predictions.h"

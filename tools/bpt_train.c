@@ -1,9 +1,9 @@
 /* bpt-train: from the command line to an exit status. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "outer/launch.h"
-#include "outer/notice.h"
-#include "outer/watch.h"
+#include "outer/comm/launch.h"
+#include "outer/comm/notice.h"
+#include "outer/comm/watch.h"
 #include "tools/program.h"
 #include "tools/staging.h"
 #include "tools/train/bench/train_bench.h"

@@ -1,7 +1,7 @@
 #include "tools/evaluate.h"
 
 #include "base/memory.h"
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 
 typedef struct {
     const bpt_evaluation *e;

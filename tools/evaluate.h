@@ -5,8 +5,8 @@
 #ifndef BPT_TOOLS_EVALUATE_H
 #define BPT_TOOLS_EVALUATE_H
 
-#include "inner/network.h"
-#include "storage/dataset.h"
+#include "inner/network/network.h"
+#include "storage/dataset/dataset.h"
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "inner/device.h"
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 
 /** Choices, in the order of BPT_PRECISIONS. */
 typedef enum bpt_precision {

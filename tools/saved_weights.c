@@ -1,7 +1,7 @@
 #include "tools/saved_weights.h"
 
 #include "base/file.h"
-#include "inner/safetensors.h"
+#include "inner/weights/safetensors.h"
 
 bpt_status bpt_saved_weights_read(const char *path, const bpt_segments *s, const char *except,
                                   float *weights, size_t *n_alike) {

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_SAVED_WEIGHTS_H
 #define BPT_TOOLS_SAVED_WEIGHTS_H
 
-#include "inner/segments.h"
+#include "inner/weights/segments.h"
 
 /** Reads a file of them and checks every value.
  * @param except layers whose values stay as they are, as bpt_safetensors_read_except() has them

@@ -5,8 +5,8 @@
 #ifndef BPT_TOOLS_SHAPED_MODEL_H
 #define BPT_TOOLS_SHAPED_MODEL_H
 
-#include "inner/model.h"
-#include "storage/dataset.h"
+#include "inner/models/model.h"
+#include "storage/dataset/dataset.h"
 
 /** What the options say. */
 typedef struct bpt_shaped_model {

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_SPLIT_OPTION_H
 #define BPT_TOOLS_SPLIT_OPTION_H
 
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 
 /** As bpt_dataset_find(); where there is none of that name, the hint also says by which option
  * another one is named, and what makes one. @param option without its dashes */

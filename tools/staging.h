@@ -1,12 +1,12 @@
 /** @file tools/staging.h
- * Copies of datasets on a machine's own disk (storage/stage.h), as programs make them and tell of
- * them.
+ * Copies of datasets on a machine's own disk (storage/stage/stage.h), as programs make them and
+ * tell of them.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_STAGING_H
 #define BPT_TOOLS_STAGING_H
 
-#include "storage/stage.h"
+#include "storage/stage/stage.h"
 
 /** What to tell: of all copies that a job makes at a time. */
 typedef struct bpt_staging_sum {

@@ -7,7 +7,7 @@
 
 #include "base/images.h"
 #include "base/status.h"
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #define BPT_TOOLS_TUNED_FILE_H
 
 #include "base/yaml.h"
-#include "inner/cost_table.h"
+#include "inner/cuts/cost_table.h"
 #include "tools/tuned_key.h"
 
 enum { BPT_TUNED_FORMAT = 4 };

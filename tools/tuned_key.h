@@ -6,9 +6,9 @@
 #ifndef BPT_TOOLS_TUNED_KEY_H
 #define BPT_TOOLS_TUNED_KEY_H
 
-#include "inner/model.h"
-#include "inner/value_type.h"
-#include "storage/dataset.h"
+#include "inner/loops/value_type.h"
+#include "inner/models/model.h"
+#include "storage/dataset/dataset.h"
 
 /* field, name in a file, what to do where it differs: an option to run bpt-tune with, or NULL where
  * it is to be run on the other machine */

@@ -16,8 +16,8 @@
 #define BPT_INNER_CPU_H
 
 #include "base/status.h"
-#include "inner/blocks.h"
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
+#include "inner/memory/blocks.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -176,10 +176,10 @@ typedef struct bpt_conv_problem {
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
-/** Whether Winograd's algorithm suits a convolution (inner/winograd_loops.h): it needs a quarter of
- * the products, of bfloat16 four ninths, but its weights are four times as large, or not quite
- * twice. By the problem alone, never by a measured time, since it rounds otherwise. Says nothing of
- * kernels. */
+/** Whether Winograd's algorithm suits a convolution (inner/loops/winograd_loops.h): it needs a
+ * quarter of the products, of bfloat16 four ninths, but its weights are four times as large, or not
+ * quite twice. By the problem alone, never by a measured time, since it rounds otherwise. Says
+ * nothing of kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.

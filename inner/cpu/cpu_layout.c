@@ -1,7 +1,7 @@
 /* How tensors lie in memory. */
 #include "base/memory.h"
 #include "inner/cpu/cpu_private.h"
-#include "inner/winograd_loops.h"
+#include "inner/loops/winograd_loops.h"
 
 #include <string.h>
 

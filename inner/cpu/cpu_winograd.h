@@ -1,7 +1,7 @@
 /** @file inner/cpu/cpu_winograd.h
- * Convolutions by Winograd's algorithm: transforms of ours (inner/winograd_loops.h) around matrix
- * products of oneDNN's, some samples or, of large weights' gradients, some channels at a time, so
- * that what lies between stays in a cache.
+ * Convolutions by Winograd's algorithm: transforms of ours (inner/loops/winograd_loops.h) around
+ * matrix products of oneDNN's, some samples or, of large weights' gradients, some channels at a
+ * time, so that what lies between stays in a cache.
  *
  * Activations are in blocks of 8 or 16 channels, weights' gradients in the plain order. Weights are
  * transformed ones, a copy that is made from the plain ones once a step, for the forward pass and
@@ -13,7 +13,7 @@
 #define BPT_INNER_CPU_WINOGRAD_H
 
 #include "inner/cpu/cpu_private.h"
-#include "inner/winograd_loops.h"
+#include "inner/loops/winograd_loops.h"
 
 enum { BPT__FACTOR, BPT__OTHER_FACTOR, BPT__PRODUCT, BPT__N_MATRICES };
 

@@ -1,6 +1,6 @@
 /* What kernels of Winograd's algorithm do. */
 #include "inner/cpu/cpu_winograd.h"
-#include "inner/vector_loops.h"
+#include "inner/loops/vector_loops.h"
 
 #include <string.h>
 

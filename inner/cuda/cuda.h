@@ -9,7 +9,7 @@
 #define BPT_INNER_CUDA_CUDA_H
 
 #include "base/status.h"
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 
 #include "inner/cuda/cuda_feed.h"
 #include "inner/cuda/cuda_step.h"
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 /* From a model to tasks: the input, layer by layer forward, the loss, and back; the update. */
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_values.h"
-#include "inner/readers.h"
+#include "inner/models/readers.h"
 
 static const bpt_cuda_layer_kind *const kinds[] = {
     &bpt_cuda_layer_add,     &bpt_cuda_layer_avgpool, &bpt_cuda_layer_batchnorm,

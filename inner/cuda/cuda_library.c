@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/cuda/cuda_library_private.h"
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 
 #include <stdio.h>
 

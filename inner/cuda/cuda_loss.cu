@@ -1,5 +1,5 @@
-/* Softmax cross-entropy: as inner/loss.c has it, a block for a sample, then one block for the sums
- * over the batch. */
+/* Softmax cross-entropy: as inner/network/loss.c has it, a block for a sample, then one block for
+ * the sums over the batch. */
 #include "inner/cuda/cuda_device.cuh"
 #include "inner/cuda/cuda_step.h"
 

@@ -3,9 +3,9 @@
  *
  * A step is a list of tasks in the order in which they run on one stream; each puts kernels on it.
  * Planning walks through the layers forward, the loss, and back, reserves buffers and adds tasks.
- * Buffers that are not in use at the same time share memory (inner/sharing.h). A work (inner/
- * device.h) is the tasks of some phases; it is captured as one CUDA graph and replayed from then
- * on, or as several where gradients are handed out (cuda_hand_out.h).
+ * Buffers that are not in use at the same time share memory (inner/memory/sharing.h). A work
+ * (inner/ device.h) is the tasks of some phases; it is captured as one CUDA graph and replayed from
+ * then on, or as several where gradients are handed out (cuda_hand_out.h).
  *
  * Nothing works in place: a layer writes to buffers of its own, and reads others for as long as it
  * wants to.
@@ -212,7 +212,7 @@ static inline const void *bpt__cuda_weights(const bpt_device_network *net, size_
 
 /* ---- layers (cuda_layers.c and cuda_layer_*.c) ---- */
 
-/** What a kind of layer does here; as in inner/layer.h, on a whole batch. */
+/** What a kind of layer does here; as in inner/layers/layer.h, on a whole batch. */
 typedef struct bpt_cuda_layer_kind {
     const bpt_layer_kind *kind;
 

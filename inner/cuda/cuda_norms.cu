@@ -1,5 +1,6 @@
 /* Norms of segments: squares of a range, summed over the ranges of a segment, these over the
- * segments, each in one order; and what follows from them, as inner/optimizer.c has it. */
+ * segments, each in one order; and what follows from them, as inner/optimizers/optimizer.c has it.
+ */
 #include "inner/cuda/cuda_fours.cuh"
 
 constexpr int FIND_THREADS = 1024; /* of the one block that goes on from the ranges' sums */

@@ -1,7 +1,7 @@
 /* What planning a step collects, and where its buffers then lie. */
 #include "base/memory.h"
 #include "inner/cuda/cuda_network.h"
-#include "inner/sharing.h"
+#include "inner/memory/sharing.h"
 
 #include <stdlib.h>
 

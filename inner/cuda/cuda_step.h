@@ -50,7 +50,7 @@ bpt_status bpt_cuda_dropout(bpt_cuda_stream stream, const bpt_cuda_step *step, u
                             double rate, int64_t n, int64_t c, int64_t pixels, bpt_value_type type,
                             const void *x, void *y);
 
-/** Softmax cross-entropy of the batch (inner/loss.c says what is computed, and with what
+/** Softmax cross-entropy of the batch (inner/network/loss.c says what is computed, and with what
  * precision: expf in float, sums in double).
  * @param logits shape [N, row], the first @p classes of each row
  * @param labels,second shape [N]; second labels and @p parts are read if step->has_second and

@@ -1,6 +1,6 @@
 /** @file inner/cuda/cuda_transfer.h
- * Vectors between the canonical order (inner/segments.h) and the one that a network's kernels want,
- * all segments by one kernel.
+ * Vectors between the canonical order (inner/weights/segments.h) and the one that a network's
+ * kernels want, all segments by one kernel.
  *
  * On a stream, nothing allocated behind create. @return BPT_OK, BPT_EBACKEND unless said otherwise.
  *

@@ -1,7 +1,7 @@
 /** @file inner/cuda/cuda_update.h
  * The optimiser's update of all weights as one kernel over all segments (and before it, where norms
- * are wanted, one that sums squares): what inner/update.c, inner/norms.c and inner/optimizers/ do
- * on the CPU.
+ * are wanted, one that sums squares): what inner/network/update.c, inner/network/norms.c and
+ * inner/optimizers/ do on the CPU.
  *
  * On a stream, nothing allocated behind create; sums of squares in double and in one order.
  *
@@ -10,7 +10,7 @@
 #define BPT_INNER_CUDA_CUDA_UPDATE_H
 
 #include "inner/cuda/cuda_step.h"
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,11 +40,11 @@ bpt_status bpt_cuda_update_create(const bpt_cuda_segment *segments, size_t n,
                                   bpt_cuda_update **update);
 void bpt_cuda_update_free(bpt_cuda_update *update);
 
-/** Clipping and update from the gradients, as inner/update.c: with step->rate and step->updates.
- * Changes nothing where outcome->bad_loss or outcome->bad_label is set; a range of values (a
- * block's) with a gradient that is not finite is not updated and sets outcome->bad_gradient to 1 +
- * the segment's number (the largest of all), new weights that are not finite set
- * outcome->bad_weight likewise. */
+/** Clipping and update from the gradients, as inner/network/update.c: with step->rate and
+ * step->updates. Changes nothing where outcome->bad_loss or outcome->bad_label is set; a range of
+ * values (a block's) with a gradient that is not finite is not updated and sets
+ * outcome->bad_gradient to 1 + the segment's number (the largest of all), new weights that are not
+ * finite set outcome->bad_weight likewise. */
 bpt_status bpt_cuda_update_run(bpt_cuda_stream stream, const bpt_cuda_update *update,
                                const bpt_cuda_step *step, bpt_cuda_outcome *outcome);
 

@@ -1,6 +1,6 @@
 /* Sum of inputs of one shape, value by value: y = x1 + x2 + ... */
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 #include <inttypes.h>
 

@@ -4,7 +4,7 @@
 #include "base/integers.h"
 #include "inner/layers/batchnorm_tasks.h"
 #include "inner/layers/fields.h"
-#include "inner/rectify.h"
+#include "inner/step/rectify.h"
 
 #include <stdio.h>
 #include <string.h>

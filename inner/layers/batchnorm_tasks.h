@@ -6,8 +6,8 @@
 #ifndef BPT_INNER_LAYERS_BATCHNORM_TASKS_H
 #define BPT_INNER_LAYERS_BATCHNORM_TASKS_H
 
-#include "inner/batchnorm_loops.h"
-#include "inner/builder.h"
+#include "inner/layers/batchnorm_loops.h"
+#include "inner/step/builder.h"
 
 /** Arrays over channels that tasks hand on, with zeros in their spare lanes: those of the forward
  * pass, and those of the backward pass alone. */

@@ -1,6 +1,6 @@
 /* Joins the channels of its inputs, in the order in which they are named. */
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* Plans a convolution's backward pass. */
 #include "inner/layers/conv_state.h"
-#include "inner/rectify.h"
+#include "inner/step/rectify.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "inner/layers/conv_copies.h"
 
-#include "inner/weight_copies.h"
+#include "inner/loops/weight_copies.h"
 
 #include <string.h>
 

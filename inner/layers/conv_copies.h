@@ -1,12 +1,12 @@
 /** @file inner/layers/conv_copies.h
  * Copies of a convolution's weights in bfloat16 for both passes, made by one task (see
- * inner/weight_copies.h), where the kernels read them so.
+ * inner/loops/weight_copies.h), where the kernels read them so.
  *
  * Threads: the one that builds. */
 #ifndef BPT_INNER_LAYERS_CONV_COPIES_H
 #define BPT_INNER_LAYERS_CONV_COPIES_H
 
-#include "inner/builder.h"
+#include "inner/step/builder.h"
 
 /** Weights as kernels read them. */
 typedef struct bpt_weights_view {

@@ -1,7 +1,7 @@
 #include "inner/layers/conv_gather.h"
 
 #include "base/integers.h"
-#include "inner/cuts.h"
+#include "inner/cuts/cuts.h"
 
 #include <string.h>
 

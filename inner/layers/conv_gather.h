@@ -4,16 +4,16 @@
  *
  * Chunk by chunk, every chunk has a gradient as large as the weights: larger than a cache, gone
  * through for each sample, written, and read once more for the sum. Here the activations are
- * gathered from the chunks instead (inner/tap_loops.h), which is little to copy, and each task
- * computes the gradient of a range of filters for all samples, as one matrix product for each tap
- * of them: there are no partial ones, and nothing outside of the image is multiplied.
+ * gathered from the chunks instead (inner/layers/tap_loops.h), which is little to copy, and each
+ * task computes the gradient of a range of filters for all samples, as one matrix product for each
+ * tap of them: there are no partial ones, and nothing outside of the image is multiplied.
  *
  * Threads: the one that builds. */
 #ifndef BPT_INNER_LAYERS_CONV_GATHER_H
 #define BPT_INNER_LAYERS_CONV_GATHER_H
 
-#include "inner/builder.h"
-#include "inner/tap_loops.h"
+#include "inner/layers/tap_loops.h"
+#include "inner/step/builder.h"
 
 /** Whether a convolution has more weights than activations, and enough filters for ranges of them;
  * not by Winograd's algorithm.

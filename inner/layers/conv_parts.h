@@ -1,6 +1,6 @@
 /** @file inner/layers/conv_parts.h
  * The kernels that compute a step of a convolution on a chunk of samples: one, or one for each part
- * that the chunk is cut into (inner/cuts.h).
+ * that the chunk is cut into (inner/cuts/cuts.h).
  *
  * Parts read and write their places in the chunk itself, without copies. A chunk is cut only where
  * each part is computed in the way in which the whole chunk would be, by the backend's name for it
@@ -10,8 +10,8 @@
 #ifndef BPT_INNER_LAYERS_CONV_PARTS_H
 #define BPT_INNER_LAYERS_CONV_PARTS_H
 
-#include "inner/builder.h"
-#include "inner/cuts.h"
+#include "inner/cuts/cuts.h"
+#include "inner/step/builder.h"
 
 /** A part with its kernel. */
 typedef struct bpt_conv_piece {

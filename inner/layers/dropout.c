@@ -4,8 +4,8 @@
  * The mask is drawn anew in the backward pass, from the same numbers, rather than stored. */
 #include "base/clones.h"
 #include "base/random.h"
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Fully connected: y = weight x + bias over all values of the input, flattened row-major. */
 #include "base/integers.h"
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
-#include "inner/vector_loops.h"
+#include "inner/loops/vector_loops.h"
+#include "inner/step/builder.h"
 
 static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields) {

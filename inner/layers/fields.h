@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/yaml.h"
 #include "inner/cpu/cpu.h"
-#include "inner/layer.h"
+#include "inner/layers/layer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Local response normalisation across channels (Krizhevsky, Sutskever, Hinton 2012), as Caffe and
  * PyTorch have it: y = x / (k + alpha / size * sum of x^2 over size channels)^beta. */
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 #include <inttypes.h>
 

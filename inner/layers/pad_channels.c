@@ -1,6 +1,6 @@
 /* Adds channels of zeros behind those of the input. */
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 #include <inttypes.h>
 

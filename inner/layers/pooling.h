@@ -5,8 +5,8 @@
 #ifndef BPT_INNER_LAYERS_POOLING_H
 #define BPT_INNER_LAYERS_POOLING_H
 
-#include "inner/builder.h"
-#include "inner/layer.h"
+#include "inner/layers/layer.h"
+#include "inner/step/builder.h"
 
 /** Reads kernel, stride and pad into l->config, a bpt_pool_config.
  * @return BPT_OK, BPT_EUSAGE (as bpt_layer_kind.parse; padding of more than half the kernel) */

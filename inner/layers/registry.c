@@ -1,4 +1,4 @@
-#include "inner/layer.h"
+#include "inner/layers/layer.h"
 
 static const bpt_layer_kind *const kinds[] = {
     &bpt_layer_add,  &bpt_layer_avgpool, &bpt_layer_batchnorm,    &bpt_layer_concat,

@@ -1,6 +1,6 @@
 /* Rectifier: y = max(x, 0). */
-#include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/step/builder.h"
 
 typedef struct {
     bpt_kernel *forward[BPT_MAX_TILES];

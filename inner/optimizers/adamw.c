@@ -1,5 +1,5 @@
 #include "base/clones.h"
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 #include "base/clones.h"
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 
 static size_t n_states(const bpt_learning *l) {
     return l->momentum > 0.0 ? 1 : 0;

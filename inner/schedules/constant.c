@@ -1,4 +1,4 @@
-#include "inner/schedule.h"
+#include "inner/schedules/schedule.h"
 
 static double factor(const bpt_schedule *s, double epoch, double step_epochs) {
     (void)s;

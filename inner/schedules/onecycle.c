@@ -1,4 +1,4 @@
-#include "inner/schedule.h"
+#include "inner/schedules/schedule.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 #include "outer/rules/merge_delta.h"
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 const bpt_update_rule bpt_rule_allreduce = {
     .name = "allreduce",

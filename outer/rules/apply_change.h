@@ -5,7 +5,7 @@
 #ifndef BPT_OUTER_RULES_APPLY_CHANGE_H
 #define BPT_OUTER_RULES_APPLY_CHANGE_H
 
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 /** Changes elements [begin, begin + n) of the global values, with the server's momentum if there is
  * one: see bpt_update_terms.

@@ -26,7 +26,7 @@
 #ifndef BPT_OUTER_RULES_COMPENSATE_H
 #define BPT_OUTER_RULES_COMPENSATE_H
 
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 /** Corrects elements [begin, begin + n) of the one submission of @p m, which has a base.
  * @param[out] delta shape [n] */

@@ -1,4 +1,4 @@
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 static void weigh(const bpt_update_inputs *in, double *gamma) {
     for (uint32_t j = 0; j < in->n_workers; j++) gamma[j] = in->elasticity;

@@ -5,7 +5,7 @@
 #ifndef BPT_OUTER_RULES_MERGE_DELTA_H
 #define BPT_OUTER_RULES_MERGE_DELTA_H
 
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 /** global += factors[0] * parts[0], of which the part is compensated first if the merge has a base
  * (outer/rules/compensate.h), and with a velocity the sum goes through that

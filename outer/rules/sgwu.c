@@ -1,5 +1,5 @@
 #include "outer/rules/apply_change.h"
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 static void weigh(const bpt_update_inputs *in, double *gamma) {
     double sum = 0;

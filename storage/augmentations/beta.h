@@ -6,7 +6,7 @@
 #define BPT_STORAGE_AUGMENTATIONS_BETA_H
 
 #include "base/random.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* crop=PIXELS: a window of the image's own size, anywhere in the image with so many black pixels
  * around it. */
-#include "storage/augmentation.h"
-#include "storage/image_move.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/augmentations/image_move.h"
 
 /* At least one pixel of the image is in any window. */
 static uint32_t smallest(const uint32_t *values) {

@@ -1,6 +1,6 @@
 #include "storage/augmentations/draws.h"
 
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 uint32_t bpt__draw_between(bpt_random *random, uint32_t low, uint32_t high) {
     return low + bpt_random_below(random, high - low + 1);

@@ -3,7 +3,7 @@
  * becomes noise. It has FROM to TO of the image's area and height / width between RATIO and
  * 1 / RATIO, both uniform. One that sticks out is drawn anew, size and place; after 100 of them the
  * image stays as it is. */
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 #include "storage/augmentations/draws.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* flip: half of all images are mirrored left to right. */
-#include "storage/augmentation.h"
-#include "storage/image_move.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/augmentations/image_move.h"
 
 static bpt_image_move move(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W) {
     (void)values;

@@ -9,7 +9,7 @@
  * a whole level; where there are not three channels it is the mean of them all. Factors and weights
  * are in 1 / 65536. */
 #include "base/clones.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 #include <string.h>
 

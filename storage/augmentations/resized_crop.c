@@ -6,7 +6,7 @@
  * Bilinear between the centres of pixels, those on the border continued outwards; weights are in
  * 1 / 2048. */
 #include "base/clones.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 #include "storage/augmentations/draws.h"
 
 enum { FROM, TO, RATIO, UNIT = BPT_AUGMENT_UNIT, N_TRIES = 10 };

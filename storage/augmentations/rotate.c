@@ -1,7 +1,7 @@
 /* rotate=DEGREES: the image turned around its centre by an angle that is uniform in DEGREES either
  * way; black where nothing is. Bilinear between the centres of pixels, beside the border with
  * black; weights are in 1 / 2048. */
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 enum { FRACTION = 30, WEIGHT_BITS = 11, ONE = 1 << WEIGHT_BITS };
 enum { QUARTER = 90 * BPT_AUGMENT_UNIT };

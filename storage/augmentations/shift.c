@@ -1,7 +1,7 @@
 /* shift=PERCENT: the image moved by whole pixels, up to so much of its height and width either way;
  * black where nothing is. */
-#include "storage/augmentation.h"
-#include "storage/image_move.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/augmentations/image_move.h"
 
 enum { WHOLE = 100 * BPT_AUGMENT_UNIT };
 

@@ -1,7 +1,7 @@
 /* window: H by W pixels of the image as it is stored, anywhere in it, where H by W is the size that
  * the network takes, as Caffe's crop_size and torchvision's RandomCrop(size). Of an image that has
  * not so many it is the largest part of that shape, enlarged. */
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 static void part(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W,
                  bpt_image_frame *frame) {

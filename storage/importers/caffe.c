@@ -7,9 +7,9 @@
  * number of classes is known before the work begins. */
 #include "base/memory.h"
 #include "base/text.h"
-#include "storage/environment.h"
-#include "storage/importer.h"
+#include "storage/environment/environment.h"
 #include "storage/importers/datum.h"
+#include "storage/importers/importer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * www.cs.toronto.edu/~kriz/cifar.html CIFAR-100 is taken with its fine labels. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <sys/stat.h>
 

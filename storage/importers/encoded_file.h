@@ -7,7 +7,7 @@
 #define BPT_STORAGE_IMPORTERS_ENCODED_FILE_H
 
 #include "base/status.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

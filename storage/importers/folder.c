@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "storage/class_table.h"
-#include "storage/file_list.h"
-#include "storage/importer.h"
+#include "storage/importers/class_table.h"
 #include "storage/importers/encoded_file.h"
+#include "storage/importers/file_list.h"
+#include "storage/importers/importer.h"
 
 #include <sys/stat.h>
 

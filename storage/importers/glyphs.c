@@ -9,7 +9,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * header (two zero bytes, type 0x08 for bytes, number of dimensions, then each dimension) and
  * bytes. yann.lecun.com/exdb/mnist, "The IDX file format". */
 #include "base/memory.h"
-#include "storage/importer.h"
 #include "storage/importers/gz_file.h"
+#include "storage/importers/importer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

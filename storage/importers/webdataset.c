@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "storage/class_table.h"
-#include "storage/file_list.h"
-#include "storage/importer.h"
+#include "storage/importers/class_table.h"
 #include "storage/importers/encoded_file.h"
+#include "storage/importers/file_list.h"
+#include "storage/importers/importer.h"
 #include "storage/importers/tar_file.h"
 
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "outer/order.h"
-#include "storage/dataset.h"
+#include "outer/data/order.h"
+#include "storage/dataset/dataset.h"
 #include "tests/bench/figures.h"
 #include "tests/storage/made_dataset.h"
 

@@ -9,7 +9,7 @@
  * and memory is not in it.
  */
 #include "base/memory.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "scheduler/simulate.h"
 
 #include <stdio.h>

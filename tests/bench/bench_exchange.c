@@ -12,7 +12,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "outer/exchange.h"
+#include "outer/exchange/exchange.h"
 
 #include <mpi.h>
 #include <stdio.h>

@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/import_stream.h"
-#include "storage/writer.h"
+#include "storage/importers/import_stream.h"
+#include "storage/writer/writer.h"
 #include "tests/bench/figures.h"
 
 #include <sys/resource.h>

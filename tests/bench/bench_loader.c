@@ -11,7 +11,7 @@
  * least and most in brackets.
  */
 #include "base/memory.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/loader_pass.h"
 #include "tests/storage/made_dataset.h"

@@ -12,7 +12,7 @@
  * Wants a machine with nothing else to do.
  */
 #include "base/memory.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/policy_graphs.h"
 

@@ -1,5 +1,5 @@
 /* What many cores would make of a training step: with the tiles that it is cut into for so many
- * workers (inner/builder.h), and with those of one worker.
+ * workers (inner/step/builder.h), and with those of one worker.
  *
  *   bench_workers MODEL BATCH
  *

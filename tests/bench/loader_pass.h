@@ -5,7 +5,7 @@
 #ifndef BPT_TESTS_BENCH_LOADER_PASS_H
 #define BPT_TESTS_BENCH_LOADER_PASS_H
 
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 
 /** Takes all images of a split in an order, batch by batch, and drops them; twice.
  * @param order   shape [n]

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef BPT_TESTS_POLICY_GRAPHS_H
 #define BPT_TESTS_POLICY_GRAPHS_H
 
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "scheduler/graph.h"
 
 /** Random graphs, with costs of 10 microseconds to 1 millisecond, log-uniform. */

@@ -11,8 +11,8 @@
  */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/augmentation.h"
-#include "storage/loader.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/loader/loader.h"
 
 #include <math.h>
 #include <stdio.h>

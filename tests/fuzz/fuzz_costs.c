@@ -1,7 +1,7 @@
 /* A table of costs from any bytes: what is read is written and read again, and cuts are chosen by
  * it. */
 #include "base/memory.h"
-#include "inner/cost_table.h"
+#include "inner/cuts/cost_table.h"
 
 #include <stdlib.h>
 #include <string.h>

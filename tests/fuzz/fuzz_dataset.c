@@ -8,7 +8,7 @@
  * becomes (8 bytes). */
 #include "base/file.h"
 #include "base/log.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
 #include "tests/storage/made_entry.h"

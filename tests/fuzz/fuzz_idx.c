@@ -1,7 +1,7 @@
 /* The IDX importer on any bytes. Input: 2 bytes, big-endian: how many of the rest are the file of
  * images; what follows is the file of labels. */
 #include "base/memory.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <sys/mman.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <sys/mman.h>
 

@@ -1,8 +1,8 @@
 /* Any bytes as a record of an encoded dataset, of one channel and of three. What is read lies
  * inside of them and is written the same again; its file decodes to pixels or is refused, whole
  * and as the middle part that a smaller image takes. */
-#include "storage/record.h"
-#include "storage/record_decode.h"
+#include "storage/dataset/record.h"
+#include "storage/dataset/record_decode.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -61,8 +61,8 @@ grep -q Naming "$place/log" && built >/dev/null || die "$(cat "$place/log")"
 grep -q Naming "$place/log" && die "named again for nothing"
 
 names=$here
-for change in 'echo >>base/log.c' 'echo >>outer/exchange.h' 'echo >>inner/cuda/cuda_norms.cu' \
-    'echo >>inner/cuda/cuda_columns.cuh' 'mv scheduler/pool.h scheduler/pond.h' 'rm storage/stage.h' \
+for change in 'echo >>base/log.c' 'echo >>outer/exchange/exchange.h' 'echo >>inner/cuda/cuda_norms.cu' \
+    'echo >>inner/cuda/cuda_columns.cuh' 'mv scheduler/pool.h scheduler/pond.h' 'rm storage/stage/stage.h' \
     'echo >tools/train/loop/new.c'; do
     (cd "$tree" && eval "$change") || die "$change"
     new=$(name_of "$tree") || exit 1

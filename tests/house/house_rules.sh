@@ -23,30 +23,38 @@ declare -A may_include=(
     [tests]="tests tools outer inner scheduler storage base"
 )
 
-# Folders of tools/train/, and which of the others their files may include; of tools/ bpt_train.c alone may any.
-declare -A train_may_include=(
-    [exchange]=""
-    [options]="exchange"
-    [data]="options"
-    [run]="options"
-    [job]="exchange options data run"
-    [report]="options job"
-    [loop]="exchange options run job report"
-    [replay]="exchange options data run"
-    [check]="options data run job"
-    [bench]="options data run job report"
-)
-for folder in "${!train_may_include[@]}"; do
-    for other in $folder ${train_may_include[$folder]}; do
-        may_include[tools/train/$folder]+="tools/train/$other "
+# rooms FOLDER ROOM:OTHER,...: folders within a folder, and which of the others in it their files may include, beside
+# what the folder may. A file can be a room of its own, as a table of functions that rooms behind it fill in.
+rooms() {
+    local within=$1 room other
+    for room in "${@:2}"; do
+        may_include[$within/${room%%:*}]=${may_include[${within%%/*}]}
+        for other in ${room%%:*} $(tr , ' ' <<<"${room#*:}"); do
+            may_include[$within/${room%%:*}]+=" $within/$other"
+        done
+        may_include[tests]+=" $within/${room%%:*}"
     done
-    may_include[tools/train/$folder]+=${may_include[tools]}
-done
-may_include[tools/bpt_train.c]="${may_include[tools]} "
-may_include[tools/train]="" # all of it is in a folder of these
-for folder in "${!train_may_include[@]}"; do
-    may_include[tools/bpt_train.c]+="tools/train/$folder "
-    may_include[tests]+=" tools/train/$folder"
+}
+
+rooms outer comm: data:comm rules: exchange:comm,data,rules placement:comm
+rooms storage images: environment: dataset:environment,images writer:dataset,environment,images \
+    importers:dataset,environment,images augmentations:images loader:augmentations,dataset,images \
+    stage:dataset,environment
+rooms inner loops: memory: weights: optimizers: schedules: cpu:loops,memory cuts:cpu layers/layer.h:cuts,loops,weights \
+    step:cpu,cuts,layers/layer.h,loops,memory layers:cpu,cuts,layers/layer.h,loops,step,weights \
+    models:cuts,layers/layer.h,weights device.h:models,network \
+    network:cuts,device.h,layers/layer.h,loops,memory,models,optimizers,step,weights \
+    cuda:device.h,layers/layer.h,loops,memory,models,network,optimizers mixed:cpu,device.h,models,network \
+    device.c:cuda,device.h,mixed
+may_include[tools]=${may_include[tests]/#tests /}
+
+# Of tools/ bpt_train.c alone may include all rooms of tools/train/.
+rooms tools/train exchange: options:exchange data:options run:options job:exchange,options,data,run \
+    report:options,job loop:exchange,options,run,job,report replay:exchange,options,data,run \
+    check:options,data,run,job bench:options,data,run,job,report
+may_include[tools/bpt_train.c]=${may_include[tests]/#tests /}
+for folder in outer storage inner tools/train; do # all of it is in rooms
+    may_include[$folder]=""
 done
 
 # third-party headers (extended regular expression) and the folder that alone may include them
@@ -190,7 +198,7 @@ mapfile -t switches < <(grep -lE '^[[:space:]]*#.*\bBPT_CUDA\b' -- "${code[@]}" 
 [ ${#switches[@]} -le 1 ] || broken "${switches[*]}" "BPT_CUDA is asked in more than one file"
 
 # One thread of a rank calls MPI (MPI_THREAD_FUNNELED). Beside calls these files have jobs for it.
-mpi_thread='^outer/(clock_offset|comm|comm_thread|link_speed|notice|transfers|watch)\.c:'
+mpi_thread='^outer/(comm/(clock_offset|comm|comm_thread|notice|transfers|watch)|placement/link_speed)\.c:'
 while IFS= read -r found; do
     broken "${found%:*}" "MPI is called beside the files of the MPI thread"
 done < <(grep -HnoE '\bMPI_[A-Z][a-z_]+\(' -- "${code[@]}" | grep -vE "^tests/|$mpi_thread" |

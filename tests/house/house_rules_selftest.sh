@@ -17,22 +17,27 @@ put base/status.h 'int bpt_status;'
 put base/json.c '#include "base/status.h"' '#include <jansson.h>' '#include <yaml.h>'
 put scheduler/graph.h '#include "base/status.h"'
 put scheduler/cores.c '#include "scheduler/graph.h"' '#include <hwloc.h>'
-put storage/dataset.h '#include "base/status.h"'
-put storage/dataset.c '#include "storage/dataset.h"' '#include <lmdb.h>'
-put inner/layer.h '#include "scheduler/graph.h"'
-put inner/cpu/conv.c '#include "inner/layer.h"' '#include <oneapi/dnnl/dnnl.h>'
-put outer/comm.h '#include "base/status.h"'
-put outer/comm_private.h '#include <mpi.h>' '#include "outer/comm.h"'
-put outer/comm.c '#include "outer/comm_private.h"'
-put tools/train.c '#include "outer/comm.h"' '#include "inner/layer.h"' \
-    '#include "storage/dataset.h"' '#include "base/status.h"'
+put storage/dataset/dataset.h '#include "base/status.h"'
+put storage/dataset/dataset.c '#include "storage/dataset/dataset.h"' '#include <lmdb.h>'
+put inner/layers/layer.h '#include "scheduler/graph.h"'
+put inner/loops/vector.h '#include "base/status.h"'
+put inner/device.h '#include "inner/network/network.h"'
+put inner/network/network.h '#include "inner/layers/layer.h"'
+put inner/cuda/kernels.c '#include "inner/device.h"' '#include "inner/loops/vector.h"'
+put inner/cpu/conv.c '#include "inner/loops/vector.h"' '#include <oneapi/dnnl/dnnl.h>'
+put outer/comm/comm.h '#include "base/status.h"'
+put outer/comm/comm_private.h '#include <mpi.h>' '#include "outer/comm/comm.h"'
+put outer/comm/comm.c '#include "outer/comm/comm_private.h"'
+put outer/exchange/exchange.h '#include "outer/comm/comm.h"'
+put tools/train.c '#include "outer/comm/comm.h"' '#include "inner/layers/layer.h"' \
+    '#include "storage/dataset/dataset.h"' '#include "base/status.h"'
 put tools/bpt_train.c '#include "tools/train/job/job.h"'
-put tools/train/job/job.h '#include "tools/train/options/options.h"' '#include "outer/comm.h"'
+put tools/train/job/job.h '#include "tools/train/options/options.h"' '#include "outer/comm/comm.h"'
 put tools/train/loop/loop.h '#include "tools/train/job/job.h"'
 put tools/train/options/options.h '#include "tools/precision.h"'
 put tools/precision.h '#include "base/status.h"'
 put tests/tools/test_job.c '#include "tools/train/job/job.h"'
-put tests/outer/test_comm.c '#include "outer/comm_private.h"' '#include <mpi.h>' \
+put tests/outer/test_comm.c '#include "outer/comm/comm_private.h"' '#include <mpi.h>' \
     'static const char name[] = "bpt-XXXXXX";'
 put build/release/generated.c '#include "../anything.h"' # builds are none of our business
 
@@ -87,10 +92,17 @@ bad 'tools/train may not include base (base/status.h)' tools/train/lost.c '#incl
 bad 'tools/train/replay may not include tools/train/job' tools/train/replay/again.c '#include "tools/train/job/job.h"'
 bad 'tools/train/job may not include tools/train/loop' tools/train/job/round.c '#include "tools/train/loop/loop.h"'
 bad 'base may not include tools/train/job' base/up_there.c '#include "tools/train/job/job.h"'
+bad 'outer/comm may not include outer/exchange' outer/comm/nap.c '#include "outer/exchange/exchange.h"'
+bad 'outer may not include base (base/status.h)' outer/top.c '#include "base/status.h"'
+bad 'inner/loops may not include inner/network' inner/loops/loop.c '#include "inner/network/network.h"'
+bad 'inner/loops may not include inner/device.h' inner/loops/where.c '#include "inner/device.h"'
+bad 'inner/cpu may not include inner/layers/layer.h' inner/cpu/pool.c '#include "inner/layers/layer.h"'
+bad 'storage/environment may not include storage/dataset' storage/environment/guard.c \
+    '#include "storage/dataset/dataset.h"'
 bad 'up.c:2: "../status.h"' base/up.c '' '#include "../status.h"'
 bad 'here.c:1: "status.h" is no file of the tree' base/here.c '#include "status.h"'
 bad 'none.c:1: "base/none.h" is no file of the tree' base/none.c '#  include "base/none.h"'
-bad 'angled.c:1: <outer/comm.h>: our own' outer/angled.c '#include <outer/comm.h>'
+bad 'angled.c:1: <outer/comm/comm.h>: our own' outer/angled.c '#include <outer/comm/comm.h>'
 check
 
 # third-party headers, in both ways to write them
@@ -102,10 +114,10 @@ for pair in mpi.h:base lmdb.h:tools oneapi/dnnl/dnnl.h:inner dnnl.h:tools cuda_r
     bad "bad$n.c:2: $header belongs to" "$folder/bad$n.c" 'int x;' "#include <$header>"
     bad "cuda$n.cu:1: $header belongs to" "$folder/cuda$n.cu" "#include <$header>"
 done
-put outer/second.h '#include "outer/comm_private.h"'
-put outer/third.h '#include "outer/second.h"'
-bad 'outer/comm_private.h brings along' tools/first.c '#include "outer/comm_private.h"'
-bad 'outer/third.h brings along' tools/third.c '#include "outer/third.h"'
+put outer/comm/second.h '#include "outer/comm/comm_private.h"'
+put outer/comm/third.h '#include "outer/comm/second.h"'
+bad 'outer/comm/comm_private.h brings along' tools/first.c '#include "outer/comm/comm_private.h"'
+bad 'outer/comm/third.h brings along' tools/third.c '#include "outer/comm/third.h"'
 check
 
 # names, sizes, marks, the CUDA switch
@@ -118,9 +130,9 @@ bad 'long.c: 601 lines' base/long.c $(seq 601)
 bad 'longer.cpp: 601 lines' tests/inner/longer.cpp $(seq 601)
 bad 'mark.c:2: unfinished mark' base/mark.c '' "/* $unfinished: later */"
 bad 'notes.md:1: unfinished mark' docs/notes.md "${unfinished}: write"
-put outer/transfers.c 'int f(void) { return MPI_Test(0, 0, 0); }'
+put outer/comm/transfers.c 'int f(void) { return MPI_Test(0, 0, 0); }'
 check
-bad 'exchange.c:2: MPI is called beside' outer/exchange.c '' 'int g(void) { return MPI_Test(0, 0, 0); }'
+bad 'exchange.c:2: MPI is called beside' outer/exchange/exchange.c '' 'int g(void) { return MPI_Test(0, 0, 0); }'
 put tests/base/near.h '/* in place of assert_float_equal() */'
 bad 'test_sum.c:2: assert_float_equal() passes at NaN' tests/base/test_sum.c '' 'void f(void) { assert_float_equal(1, 1, 0); }'
 put tests/tools/common.sh 'await_exit() {' 'true' '}'

@@ -29,7 +29,7 @@ configure -DCMAKE_BUILD_TYPE=None "$place/plain" || die "a build of type None is
 # Processors that are given have all that the sources ask for, and more.
 flags=(-std=c17 -O2 -D_GNU_SOURCE -ffp-contract=off -fopenmp -I "$root" -c -o "$place/object")
 if quiet "$compiler" -march=sapphirerapids "${flags[@]}" -xc /dev/null; then
-    for source in "$root"/inner/winograd_native.c "$root"/inner/weight_copies.c; do
+    for source in "$root"/inner/loops/winograd_native.c "$root"/inner/loops/weight_copies.c; do
         quiet "$compiler" -march=sapphirerapids "${flags[@]}" "$source" || die "$source for sapphirerapids"
     done
 fi

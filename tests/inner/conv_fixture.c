@@ -1,6 +1,6 @@
 #include "tests/inner/conv_fixture.h"
 
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 #ifndef TESTS_INNER_NET_FIXTURE_H
 #define TESTS_INNER_NET_FIXTURE_H
 
-#include "inner/model.h"
-#include "inner/network.h"
+#include "inner/models/model.h"
+#include "inner/network/network.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "tests/inner/net_values.h"
 
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,8 @@
 #ifndef TESTS_INNER_PART_FIXTURE_H
 #define TESTS_INNER_PART_FIXTURE_H
 
-#include "inner/model_part.h"
-#include "inner/network_border.h"
+#include "inner/models/model_part.h"
+#include "inner/network/network_border.h"
 #include "tests/inner/net_fixture.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
  *
  * ctest: cpu TIMEOUT=20 */
 #include "base/random.h"
-#include "inner/batchnorm_loops.h"
+#include "inner/layers/batchnorm_loops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * threads.
  *
  * ctest: cpu TIMEOUT=120 */
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/inner/gradient_cases.h"
 #include "tests/inner/net_values.h"

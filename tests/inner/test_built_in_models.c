@@ -1,7 +1,7 @@
 /* The models that come with bpt have as many parameters as those who published them count.
  *
  * ctest: cpu */
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  *
  * ctest: cpu TIMEOUT=120 */
 #include "base/memory.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/base/near.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/ref/ref_network.h"

@@ -4,7 +4,7 @@
  * ctest: cpu TIMEOUT=120 */
 #include "base/memory.h"
 #include "inner/layers/conv_gather.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/conv_fixture.h"
 
 #include <math.h>

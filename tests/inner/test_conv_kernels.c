@@ -4,7 +4,7 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "inner/cpu/cpu_winograd.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/inner/processor.h"
 

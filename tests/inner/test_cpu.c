@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/cpu/cpu.h"
-#include "inner/weight_copies.h"
+#include "inner/loops/weight_copies.h"
 #include "tests/inner/processor.h"
 #include "tests/ref/ref.h"
 
@@ -356,7 +356,7 @@ static void put_special(float *x, size_t n) {
     for (size_t i = 0; i < n; i += 5) x[i] = special[i / 5 % count];
 }
 
-/* Those of inner/weight_copies.h have the same bits, in the layouts that kernels choose. */
+/* Those of inner/loops/weight_copies.h have the same bits, in the layouts that kernels choose. */
 static void check_copies(bpt_conv_problem p) {
     const int64_t dims[] = {p.k, p.c, p.r, p.s};
     const size_t n = (size_t)(p.k * p.c * p.r * p.s);

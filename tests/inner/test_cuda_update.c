@@ -4,7 +4,7 @@
  * ctest: gpu TIMEOUT=120 */
 #include "inner/cuda/cuda_update.h"
 #include "inner/cuda/cuda_update_kernels.h"
-#include "inner/vector_loops.h"
+#include "inner/loops/vector_loops.h"
 #include "tests/inner/cuda_fixture.h"
 
 #include <math.h>

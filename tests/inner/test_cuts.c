@@ -3,7 +3,7 @@
  * ctest: cpu TIMEOUT=20 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/cost_table.h"
+#include "inner/cuts/cost_table.h"
 #include "tests/base/near.h"
 #include "tests/inner/conv_fixture.h"
 

@@ -1,6 +1,6 @@
 /* Gradients that are handed out part by part while others are computed: each part once a step,
  * whole when it is handed out, and the same bits as without. ctest: cpu TIMEOUT=60 */
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "scheduler/graph_private.h"
 #include "tests/inner/net_fixture.h"
 

@@ -1,8 +1,8 @@
 /* What a layer has that its model's file does not say, as docs/models.md has it, and how its
  * weights are learned. References read both from the model: they would not tell that it is another.
  */
-#include "inner/layer.h"
-#include "inner/model.h"
+#include "inner/layers/layer.h"
+#include "inner/models/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

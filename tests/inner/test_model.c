@@ -1,6 +1,6 @@
 /* Models: what the built-in ones are, what a file may say, and what errors say. */
 #include "base/memory.h"
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Which layers a layer may name as its inputs, and how many. */
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Model files with random damage: an error that names the file, or a model that is sound. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/model.h"
+#include "inner/models/model.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
-#include "inner/model_part.h"
+#include "inner/models/model_part.h"
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>

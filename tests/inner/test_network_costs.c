@@ -3,7 +3,7 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/scheduler/graph_ranks.h"
 

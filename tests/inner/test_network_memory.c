@@ -2,7 +2,7 @@
  * not say.
  *
  * ctest: cpu TIMEOUT=60 */
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>

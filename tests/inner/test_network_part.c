@@ -2,7 +2,7 @@
  * for every kind of layer, at every border.
  *
  * ctest: cpu TIMEOUT=180 */
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/gradient_cases.h"
 #include "tests/inner/part_fixture.h"
 #include "tests/ref/ref_network.h"

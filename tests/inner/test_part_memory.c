@@ -2,7 +2,7 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/part_fixture.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Who reads which activation: branches, and layers that do the work of others.
  *
  * ctest: cpu TIMEOUT=30 */
-#include "inner/readers.h"
+#include "inner/models/readers.h"
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>

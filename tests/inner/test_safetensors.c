@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/safetensors.h"
+#include "inner/weights/safetensors.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

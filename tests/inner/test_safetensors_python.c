@@ -1,6 +1,6 @@
 /* A written file read by an independent reader: read_safetensors.py, the format's rules in twenty
  * lines. Skipped where there is no python3. */
-#include "inner/safetensors.h"
+#include "inner/weights/safetensors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

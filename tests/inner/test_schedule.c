@@ -1,5 +1,5 @@
 /* Learning rates at points that can be worked out by hand. */
-#include "inner/schedule.h"
+#include "inner/schedules/schedule.h"
 
 #include <math.h>
 #include <setjmp.h>

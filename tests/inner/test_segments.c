@@ -1,6 +1,6 @@
 /* The table of weights, and the distribution of what they start from. */
 #include "base/memory.h"
-#include "inner/segments.h"
+#include "inner/weights/segments.h"
 
 #include <math.h>
 #include <setjmp.h>

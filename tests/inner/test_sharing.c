@@ -4,7 +4,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/sharing.h"
+#include "inner/memory/sharing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
-#include "inner/network_private.h"
-#include "inner/weight_copies.h"
+#include "inner/loops/weight_copies.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/inner/part_fixture.h"
 #include "tests/inner/processor.h"

@@ -4,7 +4,7 @@
  * are.
  *
  * ctest: cpu TIMEOUT=60 */
-#include "inner/tap_loops.h"
+#include "inner/layers/tap_loops.h"
 
 #include <math.h>
 #include <setjmp.h>

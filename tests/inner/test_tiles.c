@@ -2,7 +2,7 @@
  * whole networks have the same bits for few workers and for many.
  *
  * ctest: cpu TIMEOUT=240 */
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>

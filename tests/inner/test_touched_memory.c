@@ -3,7 +3,7 @@
  *
  * ctest: cpu TIMEOUT=120 */
 #include "base/checksum.h"
-#include "inner/network_private.h"
+#include "inner/network/network_private.h"
 #include "tests/inner/net_fixture.h"
 
 #include <math.h>

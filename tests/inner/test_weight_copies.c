@@ -5,7 +5,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "inner/weight_copies.h"
+#include "inner/loops/weight_copies.h"
 
 #include <float.h>
 #include <math.h>

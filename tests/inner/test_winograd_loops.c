@@ -4,7 +4,7 @@
  * floats, and of bfloat16 as exactly as its digits allow.
  *
  * ctest: cpu TIMEOUT=60 */
-#include "inner/winograd_native.h"
+#include "inner/loops/winograd_native.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #ifndef BPT_TESTS_OUTER_EXCHANGE_FIXTURE_H
 #define BPT_TESTS_OUTER_EXCHANGE_FIXTURE_H
 
-#include "outer/exchange.h"
+#include "outer/exchange/exchange.h"
 
 extern bpt_comm *comm; /* of the whole test program */
 

@@ -1,5 +1,5 @@
 /* The end of a job where MPI does not bring it about. ctest: TIMEOUT=60 */
-#include "outer/comm_thread.h"
+#include "outer/comm/comm_thread.h"
 
 #include <sys/wait.h>
 

@@ -1,8 +1,8 @@
 /* Collectives of the MPI thread. ctest: TIMEOUT=30 RANKS=1,2,4 */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "outer/comm_state.h"
-#include "outer/transfers.h"
+#include "outer/comm/comm_state.h"
+#include "outer/comm/transfers.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>

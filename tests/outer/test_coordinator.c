@@ -1,6 +1,6 @@
 /* The coordinator: meetings, rounds of data, saving. */
 #include "base/memory.h"
-#include "outer/coordinator.h"
+#include "outer/exchange/coordinator.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "outer/sampler.h"
+#include "outer/data/sampler.h"
 #include "tests/base/near.h"
 #include "tests/outer/exchange_fixture.h"
 

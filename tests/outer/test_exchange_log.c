@@ -3,7 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/thread.h"
-#include "outer/comm_state.h"
+#include "outer/comm/comm_state.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <sys/ioctl.h>

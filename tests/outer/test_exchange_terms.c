@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "outer/merge.h"
+#include "outer/rules/merge.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>

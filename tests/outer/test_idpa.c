@@ -1,6 +1,6 @@
 /* Shares of data: rounding, the test vector of ALGORITHMS 1.2, clamping, convergence. */
 #include "base/random.h"
-#include "outer/idpa.h"
+#include "outer/data/idpa.h"
 
 #include <math.h>
 #include <setjmp.h>

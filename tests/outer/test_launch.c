@@ -1,5 +1,5 @@
 /* What the environment says about the launcher, and when a world is split. */
-#include "outer/launch.h"
+#include "outer/comm/launch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * ctest: cpu */
 #include "base/random.h"
-#include "outer/layer_placement.h"
+#include "outer/placement/layer_placement.h"
 #include "tests/base/near.h"
 
 #include <math.h>

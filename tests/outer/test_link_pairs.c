@@ -1,5 +1,5 @@
 /* Who measures with whom: every host meets others enough that a slow one hides nobody's speed. */
-#include "outer/link_pairs.h"
+#include "outer/placement/link_pairs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  * with whom is in test_link_pairs, what comes of it in tests/cluster. ctest: TIMEOUT=60 RANKS=1,2,4
  */
 #include "base/memory.h"
-#include "outer/comm_state.h"
-#include "outer/link_speed.h"
+#include "outer/comm/comm_state.h"
+#include "outer/placement/link_speed.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Who watches messages is told of all that are received from then on, and of none once the watch
  * has ended. ctest: TIMEOUT=60 RANKS=1,2,3 */
 #include "base/clock.h"
-#include "outer/message_watch.h"
-#include "outer/reduction.h"
+#include "outer/comm/message_watch.h"
+#include "outer/exchange/reduction.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <semaphore.h>

@@ -1,5 +1,5 @@
 /* The pause between two polls. ctest: TIMEOUT=10 */
-#include "outer/nap.h"
+#include "outer/comm/nap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * told and not before; a rank alone hears of itself. A call of MPI is replaced here.
  * ctest: TIMEOUT=60 RANKS=1,2,4 */
 #include "base/clock.h"
-#include "outer/notice.h"
+#include "outer/comm/notice.h"
 
 #include <mpi.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Orders of samples: each comes once, neighbours stay near each other, and how mixed batches are.
  */
 #include "base/memory.h"
-#include "outer/order.h"
-#include "outer/sampler.h"
+#include "outer/data/order.h"
+#include "outer/data/sampler.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Tables of allotments, and shards. */
 #include "base/memory.h"
-#include "outer/partition.h"
-#include "outer/shard.h"
+#include "outer/data/partition.h"
+#include "outer/exchange/shard.h"
 
 #include <math.h>
 #include <setjmp.h>

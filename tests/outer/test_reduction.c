@@ -2,8 +2,8 @@
  * whichever thread buckets are given. ctest: TIMEOUT=60 RANKS=1,2,3,4 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "outer/comm_state.h"
-#include "outer/reduction.h"
+#include "outer/comm/comm_state.h"
+#include "outer/exchange/reduction.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <pthread.h>

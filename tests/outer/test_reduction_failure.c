@@ -1,6 +1,6 @@
 /* Sums while MPI fails: whichever call it is, every bucket that is given is told of once. Calls of
  * MPI are replaced here. ctest: TIMEOUT=120 RANKS=1,2,3 */
-#include "outer/reduction.h"
+#include "outer/exchange/reduction.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
  * ctest: TIMEOUT=60 RANKS=1,2,3,4 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "outer/relay.h"
+#include "outer/placement/relay.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <mpi.h>

@@ -1,6 +1,6 @@
 /* Streams of indices: passes, allotments that arrive, resuming, and independence of the ranks. */
 #include "base/memory.h"
-#include "outer/sampler.h"
+#include "outer/data/sampler.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Items that rank 0 gives to those that ask. ctest: TIMEOUT=60 RANKS=2,3,4 */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "outer/comm_state.h"
-#include "outer/scatter_state.h"
+#include "outer/comm/comm_state.h"
+#include "outer/data/scatter_state.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* How the vector of weights is cut, and how large a part each rank gets. */
 #include "base/memory.h"
 #include "base/random.h"
-#include "outer/placement.h"
-#include "outer/shard.h"
+#include "outer/exchange/shard.h"
+#include "outer/placement/placement.h"
 #include "tests/base/near.h"
 
 #include <math.h>

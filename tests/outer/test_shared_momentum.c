@@ -1,6 +1,6 @@
 /* The momentum of all: what is read from how far the global weights came is the mean of the
  * workers' momenta, and in the long run a gradient counts as many times as the gain says. */
-#include "outer/shared_momentum.h"
+#include "outer/rules/shared_momentum.h"
 
 #include <math.h>
 #include <setjmp.h>

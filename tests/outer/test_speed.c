@@ -1,5 +1,5 @@
 /* The estimate of a rank's speed: noise, sudden and slow changes. */
-#include "outer/speed.h"
+#include "outer/data/speed.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The staleness bound under simulated timings of workers. */
 #include "base/random.h"
-#include "outer/staleness.h"
+#include "outer/rules/staleness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

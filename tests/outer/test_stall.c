@@ -1,6 +1,6 @@
 /* Who speaks of a stall, whom it names, and after how long. */
-#include "outer/stall.h"
-#include "outer/watch_state.h"
+#include "outer/comm/stall.h"
+#include "outer/comm/watch_state.h"
 
 #include <math.h>
 #include <setjmp.h>

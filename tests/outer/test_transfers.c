@@ -1,5 +1,5 @@
 /* Messages in chunks, more of them than may be under way at once. ctest: TIMEOUT=60 RANKS=1,2,4 */
-#include "outer/transfers.h"
+#include "outer/comm/transfers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

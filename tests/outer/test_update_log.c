@@ -1,7 +1,7 @@
 /* Lines that one thread adds and another writes: all of them, whole and in order. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "outer/update_log.h"
+#include "outer/exchange/update_log.h"
 
 #include <pthread.h>
 #include <setjmp.h>

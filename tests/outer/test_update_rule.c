@@ -1,6 +1,6 @@
 /* Update rules against their closed forms. */
 #include "base/random.h"
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 #include "tests/base/near.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What is laid over a rule, by hand. */
-#include "outer/merge.h"
+#include "outer/rules/merge.h"
 #include "tests/base/near.h"
 
 #include <setjmp.h>

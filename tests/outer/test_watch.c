@@ -3,9 +3,9 @@
  * on one host are one clock.
  * ctest: TIMEOUT=120 RANKS=2,4 */
 #include "base/clock.h"
-#include "outer/clock_offset.h"
-#include "outer/comm_thread.h"
-#include "outer/watch.h"
+#include "outer/comm/clock_offset.h"
+#include "outer/comm/comm_thread.h"
+#include "outer/comm/watch.h"
 
 #include <math.h>
 #include <pthread.h>

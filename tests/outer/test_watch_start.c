@@ -1,8 +1,8 @@
 /* The start of a job with a watch: who speaks while MPI connects, and a rank that has no memory for
  * its watch. Calls of MPI are replaced here. ctest: TIMEOUT=60 RANKS=2 */
 #include "base/memory.h"
-#include "outer/launch.h"
-#include "outer/watch.h"
+#include "outer/comm/launch.h"
+#include "outer/comm/watch.h"
 
 #include <mpi.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * What every kernel is compared with: plain loops in double precision over plain NCHW arrays,
  * written to be read beside the formula and never to be fast.
  *
- * Outputs are overwritten, not added to. Letters as in inner/layer.h. Out of memory ends the
+ * Outputs are overwritten, not added to. Letters as in inner/layers/layer.h. Out of memory ends the
  * program.
  *
  * Threads: any. */

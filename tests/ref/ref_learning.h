@@ -5,8 +5,8 @@
 #ifndef TESTS_REF_REF_LEARNING_H
 #define TESTS_REF_REF_LEARNING_H
 
-#include "inner/optimizer.h"
-#include "inner/segments.h"
+#include "inner/optimizers/optimizer.h"
+#include "inner/weights/segments.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #ifndef TESTS_REF_REF_NETWORK_H
 #define TESTS_REF_REF_NETWORK_H
 
-#include "inner/model.h"
+#include "inner/models/model.h"
 #include "tests/ref/ref.h"
 
 #include <stdbool.h>

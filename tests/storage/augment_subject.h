@@ -6,7 +6,7 @@
 #ifndef BPT_TESTS_STORAGE_AUGMENT_SUBJECT_H
 #define BPT_TESTS_STORAGE_AUGMENT_SUBJECT_H
 
-#include "storage/augment.h"
+#include "storage/augmentations/augment.h"
 
 #include <stdbool.h>
 #include <stddef.h>

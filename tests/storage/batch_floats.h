@@ -5,7 +5,7 @@
 #ifndef BPT_TESTS_STORAGE_BATCH_FLOATS_H
 #define BPT_TESTS_STORAGE_BATCH_FLOATS_H
 
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 
 /** Image number @p i of a batch of a loader of either kind, which may be one that is not there.
  * @param[out] out shape [C,H,W] */

@@ -5,8 +5,8 @@
 #ifndef BPT_TESTS_STORAGE_MADE_DATASET_H
 #define BPT_TESTS_STORAGE_MADE_DATASET_H
 
-#include "storage/dataset.h"
-#include "storage/writer.h"
+#include "storage/dataset/dataset.h"
+#include "storage/writer/writer.h"
 
 #include <stddef.h>
 #include <stdint.h>

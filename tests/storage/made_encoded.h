@@ -5,9 +5,9 @@
 #ifndef BPT_TESTS_STORAGE_MADE_ENCODED_H
 #define BPT_TESTS_STORAGE_MADE_ENCODED_H
 
+#include "storage/dataset/record.h"
 #include "storage/images/image_encoder.h"
-#include "storage/record.h"
-#include "storage/writer.h"
+#include "storage/writer/writer.h"
 
 #include <stdint.h>
 
@@ -22,7 +22,7 @@ uint32_t made_encoded_W(uint32_t i);
 bpt_record made_encoded_record(uint32_t i, uint32_t C, bpt_image_file *file);
 
 /** Writes or appends images @p from to @p to - 1, with labels i % 3.
- * @return as the functions of storage/writer.h */
+ * @return as the functions of storage/writer/writer.h */
 bpt_status made_encoded_range(const char *path, const bpt_writer_options *o, uint32_t from,
                               uint32_t to);
 

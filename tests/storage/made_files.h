@@ -5,7 +5,7 @@
 #ifndef BPT_TESTS_STORAGE_MADE_FILES_H
 #define BPT_TESTS_STORAGE_MADE_FILES_H
 
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

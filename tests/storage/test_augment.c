@@ -1,5 +1,5 @@
 /* Augmentations: what a list says, and crops and flips against pixel-by-pixel references. */
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

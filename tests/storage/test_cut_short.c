@@ -3,9 +3,9 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "storage/loader.h"
-#include "storage/parcel.h"
-#include "storage/scratch.h"
+#include "storage/dataset/parcel.h"
+#include "storage/dataset/scratch.h"
+#include "storage/loader/loader.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/mman.h>

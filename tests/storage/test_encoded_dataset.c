@@ -1,6 +1,6 @@
 /* Datasets of JPEG files: written and read back, described, checked, damaged. ctest: TIMEOUT=60 */
 #include "base/memory.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"

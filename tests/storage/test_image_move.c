@@ -1,6 +1,6 @@
 /* Moves of pixels: one after another, against two images, one made from the other. */
 #include "base/random.h"
-#include "storage/image_move.h"
+#include "storage/augmentations/image_move.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * ctest: TIMEOUT=60 */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "storage/importers/datum.h"
 #include "tests/storage/made_files.h"
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "storage/images/image_decoder.h"
 #include "storage/images/image_encoder.h"
-#include "storage/import_stream.h"
+#include "storage/importers/import_stream.h"
 #include "tests/storage/made_files.h"
 #include "tests/storage/made_images.h"
 

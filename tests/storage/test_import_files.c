@@ -1,6 +1,6 @@
 /* The importers of folders and lists on files made here. ctest: TIMEOUT=30 */
 #include "base/memory.h"
-#include "storage/class_table.h"
+#include "storage/importers/class_table.h"
 #include "tests/storage/made_files.h"
 
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 #include "storage/images/image_decoder.h"
 #include "storage/images/image_encoder.h"
 #include "storage/images/resize.h"
-#include "storage/import_stream.h"
+#include "storage/importers/import_stream.h"
 #include "tests/storage/made_files.h"
 
 #include <setjmp.h>

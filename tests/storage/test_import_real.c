@@ -1,8 +1,8 @@
 /* Caffe's LMDBs of the test data against the files that they were made of, byte by byte.
  * ctest: data TIMEOUT=60 */
 #include "base/memory.h"
-#include "storage/importer.h"
 #include "storage/importers/encoded_file.h"
+#include "storage/importers/importer.h"
 #include "storage/importers/tar_file.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The threaded stream of records, over an importer made here. ctest: TIMEOUT=60 */
 #include "base/memory.h"
-#include "storage/import_stream.h"
+#include "storage/importers/import_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Importers on files made here: what they read, and what they refuse. ctest: TIMEOUT=30 */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* An ingestion that is killed, or that the disk fails, at any of its writes: the dataset is whole,
  * with or without the whole new split. This program's own pwrite, writev, fdatasync and fsync stand
  * before libc's, also for liblmdb, and count down to the failure. ctest: slow TIMEOUT=240 */
-#include "storage/dataset.h"
-#include "storage/writer.h"
+#include "storage/dataset/dataset.h"
+#include "storage/writer/writer.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/syscall.h>

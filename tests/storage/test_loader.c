@@ -2,7 +2,7 @@
  * ctest: TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_group.h"
 

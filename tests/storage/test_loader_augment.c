@@ -2,8 +2,8 @@
  * ahead and of ranks that share the split, and whatever else is in its batch. ctest: TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "storage/augmentation.h"
-#include "storage/loader.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/loader/loader.h"
 #include "tests/storage/batch_floats.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_group.h"

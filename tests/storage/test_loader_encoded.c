@@ -1,10 +1,10 @@
 /* Batches of encoded records: each image is what a naive reference makes of its file, for any
  * number of threads; damage is reported. ctest: TIMEOUT=120 */
 #include "base/memory.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
+#include "storage/dataset/record_decode.h"
 #include "storage/images/image_decoder.h"
-#include "storage/loader.h"
-#include "storage/record_decode.h"
+#include "storage/loader/loader.h"
 #include "tests/storage/batch_floats.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"

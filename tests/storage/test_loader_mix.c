@@ -2,8 +2,8 @@
  * leaves them in that pass; raw and encoded. ctest: TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
-#include "storage/loader.h"
-#include "storage/pass_image.h"
+#include "storage/loader/loader.h"
+#include "storage/loader/pass_image.h"
 #include "tests/storage/augment_subject.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"

@@ -1,7 +1,7 @@
 /* Marks of files whose pages may be lost: whose they are, while files come and go on one thread and
  * another one's handler looks at all of them. ctest: TIMEOUT=30 */
 #include "base/thread.h"
-#include "storage/lost_pages.h"
+#include "storage/environment/lost_pages.h"
 #include "tests/storage/made_files.h"
 
 #include <sys/mman.h>

@@ -15,7 +15,8 @@
 
 #include <cmocka.h>
 
-/* LMDB's file: words of a head, and where it has what of a page (storage/page_walk.c). */
+/* LMDB's file: words of a head, and where it has what of a page (storage/environment/page_walk.c).
+ */
 enum { PAGE = 4096, HEADER = 16, WORDS = 17, FREE_ROOT = 8, MAIN_ROOT = 14, LAST = 15, TXN = 16 };
 enum { LOWER = 12, NODE = 8, BIG = 1, TREE_ROOT = 40, MAX_LIST = 500 };
 

@@ -1,5 +1,5 @@
 /* Pixels become floats: the same bits past the caches, wherever they begin and end. */
-#include "storage/normalise.h"
+#include "storage/loader/normalise.h"
 #include "tests/storage/made_images.h"
 
 #include <setjmp.h>

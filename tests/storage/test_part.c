@@ -2,9 +2,9 @@
  * the split is not taken for one. */
 #include "base/little_endian.h"
 #include "base/memory.h"
-#include "storage/parcel.h"
-#include "storage/part.h"
-#include "storage/value.h"
+#include "storage/dataset/parcel.h"
+#include "storage/dataset/part.h"
+#include "storage/dataset/value.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * in memory there is nothing to read ahead, and the test says so. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/mman.h>

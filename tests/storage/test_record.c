@@ -1,8 +1,8 @@
 /* Records of encoded images as bytes: what is written comes back, and nothing is taken for one that
  * no image can have. */
 #include "base/little_endian.h"
+#include "storage/dataset/record.h"
 #include "storage/images/image.h"
-#include "storage/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

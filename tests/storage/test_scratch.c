@@ -2,8 +2,8 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/parcel.h"
-#include "storage/scratch.h"
+#include "storage/dataset/parcel.h"
+#include "storage/dataset/scratch.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_group.h"
 

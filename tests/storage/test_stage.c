@@ -2,8 +2,8 @@
  * TIMEOUT=60 */
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/dataset.h"
-#include "storage/stage.h"
+#include "storage/dataset/dataset.h"
+#include "storage/stage/stage.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/stat.h>

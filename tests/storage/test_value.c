@@ -1,5 +1,5 @@
 /* Packing of records into values. ctest: TIMEOUT=20 */
-#include "storage/value.h"
+#include "storage/dataset/value.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

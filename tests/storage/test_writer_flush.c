@@ -1,7 +1,7 @@
 /* What must be on disk when a commit returns: the names of a dataset's files, in its folder and the
  * folder's own. Only the order of flushes shows it, so fsync() is looked at. ctest: TIMEOUT=60 */
 #include "base/file.h"
-#include "storage/writer.h"
+#include "storage/writer/writer.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* How fast a rank is by itself: of a network whose steps take what the test says, on a clock that
  * only they move. */
 #include "base/clock.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tests/base/near.h"
 #include "tools/synthetic.h"
 #include "tools/train/job/calibrate.h"

@@ -3,7 +3,7 @@
  * no longer its own. */
 #include "base/checksum.h"
 #include "base/memory.h"
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "tests/storage/made_dataset.h"
 #include "tools/train/data/delivery.h"
 

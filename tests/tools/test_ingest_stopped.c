@@ -1,6 +1,6 @@
 /* Commands of bpt-ingest record by record: they count what is done, and one that a signal comes to
  * in the middle, or whose dataset is damaged meanwhile, leaves nothing. */
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
 

@@ -1,10 +1,10 @@
 /* What --placement auto decides by: of ranks that are made up, whose layers take as long, and whose
  * links and memory are, as a test says. */
 #include "base/memory.h"
-#include "inner/model_part.h"
-#include "outer/layer_placement.h"
-#include "outer/link_speed.h"
-#include "outer/watch.h"
+#include "inner/models/model_part.h"
+#include "outer/comm/watch.h"
+#include "outer/placement/layer_placement.h"
+#include "outer/placement/link_speed.h"
 #include "tests/base/near.h"
 #include "tests/tools/made_job.h"
 #include "tools/train/job/checkpoint.h"

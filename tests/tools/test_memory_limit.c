@@ -1,6 +1,6 @@
 /* What of a job's plan of memory fits a machine, what is named where it does not, and the table: on
  * a machine of a made-up size. */
-#include "inner/model_part.h"
+#include "inner/models/model_part.h"
 #include "tests/base/near.h"
 #include "tests/tools/made_job.h"
 

@@ -1,7 +1,7 @@
 /* What a job is said to take of memory, term by term. */
-#include "inner/model_part.h"
-#include "storage/loader.h"
-#include "storage/scratch.h"
+#include "inner/models/model_part.h"
+#include "storage/dataset/scratch.h"
+#include "storage/loader/loader.h"
 #include "tests/tools/made_job.h"
 
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* The choices of options are tied by position to tables and enumerations elsewhere: they name the
  * same things in the same order. */
 #include "base/log.h"
-#include "inner/optimizer.h"
-#include "inner/schedule.h"
-#include "outer/update_rule.h"
+#include "inner/optimizers/optimizer.h"
+#include "inner/schedules/schedule.h"
+#include "outer/rules/update_rule.h"
 #include "scheduler/policy.h"
-#include "storage/augmentation.h"
+#include "storage/augmentations/augmentation.h"
 #include "tests/base/near.h"
 #include "tools/train/options/option_uses.h"
 #include "tools/train/options/train_options.h"

@@ -2,7 +2,7 @@
  * rank has too few. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "scheduler/pool.h"
 #include "tools/train/job/rank_threads.h"
 

@@ -1,6 +1,6 @@
 /* Threads of a rank where one of the ranks lacks memory: all hear of it, and none waits. */
 #include "base/memory.h"
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "scheduler/pool.h"
 #include "tools/train/job/rank_threads.h"
 

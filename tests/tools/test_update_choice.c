@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/train/job/batch_cut.h"
 #include "tools/train/job/update_choice.h"
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_TRAINED_ON_H
 #define BPT_TOOLS_TRAINED_ON_H
 
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_APPEND_CHECK_H
 #define BPT_TOOLS_APPEND_CHECK_H
 
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 
 /** Warns where the split has the same images already, by what it says of its intakes.
  * @param path, split of the dataset that is there

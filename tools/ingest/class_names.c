@@ -2,8 +2,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/dataset.h"
-#include "storage/names.h"
+#include "storage/dataset/dataset.h"
+#include "storage/dataset/names.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

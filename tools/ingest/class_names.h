@@ -6,7 +6,7 @@
 #define BPT_TOOLS_INGEST_CLASS_NAMES_H
 
 #include "base/status.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 #include "tools/ingest/ingest_options.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
 #include "tools/ingest/ingest_summary.h"

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "storage/images/image.h"
-#include "storage/import_stream.h"
+#include "storage/importers/import_stream.h"
 #include "tools/ingest/ingest_commands.h"
 
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #define BPT_TOOLS_INGEST_OPTIONS_H
 
 #include "base/options.h"
-#include "storage/import_picture.h"
+#include "storage/importers/import_picture.h"
 
 #include <stdbool.h>
 #include <stdint.h>

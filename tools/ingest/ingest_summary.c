@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define BPT_TOOLS_INGEST_SUMMARY_H
 
 #include "base/status.h"
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tools/ingest/bad_report.h"
 
 /** Writes what the images of a split are: "3x32x32 (CxHxW)"; of encoded ones the least and most of

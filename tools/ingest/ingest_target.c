@@ -1,5 +1,5 @@
-#include "storage/names.h"
-#include "storage/writer.h"
+#include "storage/dataset/names.h"
+#include "storage/writer/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
 

@@ -6,7 +6,7 @@
 #define BPT_TOOLS_INGEST_TERMS_H
 
 #include "base/status.h"
-#include "storage/importer.h"
+#include "storage/importers/importer.h"
 #include "tools/ingest/ingest_options.h"
 
 /** Zero-initialise; release with bpt_ingest_terms_free(). */

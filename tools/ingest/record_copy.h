@@ -6,8 +6,8 @@
 #define BPT_TOOLS_INGEST_RECORD_COPY_H
 
 #include "base/status.h"
-#include "storage/dataset.h"
-#include "storage/writer.h"
+#include "storage/dataset/dataset.h"
+#include "storage/writer/writer.h"
 #include "tools/ingest/ingest_progress.h"
 
 #include <stdbool.h>

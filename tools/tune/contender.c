@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 
 enum { SEED = 1, WARM_UP_STEPS = 3 };
 

@@ -5,8 +5,8 @@
 #ifndef BPT_TOOLS_TUNE_CONTENDER_H
 #define BPT_TOOLS_TUNE_CONTENDER_H
 
-#include "inner/network.h"
-#include "storage/dataset.h"
+#include "inner/network/network.h"
+#include "storage/dataset/dataset.h"
 #include "tools/synthetic.h"
 #include "tools/tune/task_costs.h"
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_TUNE_CUT_COSTS_H
 #define BPT_TOOLS_TUNE_CUT_COSTS_H
 
-#include "inner/cost_table.h"
+#include "inner/cuts/cost_table.h"
 #include "tools/tune/contender.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_TUNE_TASK_COSTS_H
 #define BPT_TOOLS_TUNE_TASK_COSTS_H
 
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "tools/tuned_file.h"
 
 typedef struct bpt_task_costs bpt_task_costs;

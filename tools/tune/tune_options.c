@@ -1,7 +1,7 @@
 #include "tools/tune/tune_options.h"
 
 #include "base/log.h"
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 #include "tools/option_aliases.h"
 #include "tools/precision.h"
 #include "tools/program.h"

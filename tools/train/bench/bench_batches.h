@@ -6,7 +6,7 @@
 #ifndef BPT_TOOLS_BENCH_BATCHES_H
 #define BPT_TOOLS_BENCH_BATCHES_H
 
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 #include "tools/synthetic.h"
 #include "tools/train/data/feed.h"
 

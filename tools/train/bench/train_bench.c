@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "tools/shaped_model.h"
 #include "tools/train/bench/bench_batches.h"
 #include "tools/train/job/job_parts.h"

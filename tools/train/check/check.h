@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_CHECK_H
 #define BPT_TOOLS_CHECK_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "tools/train/options/train_options.h"
 
 /** Gathers what every rank is and sees; rank 0 prints a table of it and what is wrong with it to

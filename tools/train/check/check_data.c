@@ -1,6 +1,6 @@
 /* Whether the ranks have the same dataset: by its description, which takes no reading of records.
  */
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "tools/split_option.h"
 #include "tools/train/check/check_facts.h"
 #include "tools/train/data/dataset_identity.h"

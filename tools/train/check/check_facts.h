@@ -7,7 +7,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "tools/train/job/run_need.h"
 #include "tools/train/options/train_options.h"
 

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/memory.h"
-#include "inner/model.h"
+#include "inner/models/model.h"
 #include "tools/shaped_model.h"
 #include "tools/train/check/check_facts.h"
 #include "tools/train/job/checkpoint.h"

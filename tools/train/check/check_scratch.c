@@ -2,7 +2,7 @@
 
 #include "base/file_system.h"
 #include "base/memory.h"
-#include "storage/scratch.h"
+#include "storage/dataset/scratch.h"
 #include "tools/split_option.h"
 #include "tools/train/data/scratch_need.h"
 #include "tools/train/options/option_uses.h"

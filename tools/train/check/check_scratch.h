@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_CHECK_SCRATCH_H
 #define BPT_TOOLS_CHECK_SCRATCH_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "tools/train/check/check_facts.h"
 #include "tools/train/options/train_options.h"
 

@@ -7,7 +7,7 @@
 #ifndef BPT_TOOLS_DATASET_IDENTITY_H
 #define BPT_TOOLS_DATASET_IDENTITY_H
 
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 #include "tools/train/data/delivery.h"
 
 #include "base/memory.h"
-#include "storage/parcel.h"
+#include "storage/dataset/parcel.h"
 
 #include <math.h>
 

@@ -13,11 +13,11 @@
 #ifndef BPT_TOOLS_DELIVERY_H
 #define BPT_TOOLS_DELIVERY_H
 
-#include "outer/comm.h"
-#include "outer/partition.h"
-#include "outer/sampler.h"
-#include "outer/scatter.h"
-#include "storage/scratch.h"
+#include "outer/comm/comm.h"
+#include "outer/data/partition.h"
+#include "outer/data/sampler.h"
+#include "outer/data/scatter.h"
+#include "storage/dataset/scratch.h"
 #include "tools/train/data/feed.h"
 
 typedef struct bpt_delivery bpt_delivery;

@@ -8,8 +8,8 @@
 #ifndef BPT_TOOLS_FEED_H
 #define BPT_TOOLS_FEED_H
 
-#include "outer/sampler.h"
-#include "storage/loader.h"
+#include "outer/data/sampler.h"
+#include "storage/loader/loader.h"
 #include "tools/train/options/train_options.h"
 
 #include <stdbool.h>

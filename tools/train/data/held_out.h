@@ -8,7 +8,7 @@
 #ifndef BPT_TOOLS_HELD_OUT_H
 #define BPT_TOOLS_HELD_OUT_H
 
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 #include "tools/train/options/train_options.h"
 
 /** @param update never AUTO; where it has no use for a quality nothing is held out, nor on one rank

@@ -1,6 +1,6 @@
 #include "tools/train/data/scratch_need.h"
 
-#include "storage/parcel.h"
+#include "storage/dataset/parcel.h"
 
 #include <math.h>
 

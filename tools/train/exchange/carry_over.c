@@ -1,6 +1,6 @@
 #include "tools/train/exchange/carry_over.h"
 
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #ifndef BPT_TOOLS_EXCHANGE_COST_H
 #define BPT_TOOLS_EXCHANGE_COST_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 
 typedef struct bpt_exchange_cost {
     bpt_comm *comm;     /* borrowed */

@@ -6,7 +6,7 @@
 #ifndef BPT_TOOLS_GRADIENT_BUCKETS_H
 #define BPT_TOOLS_GRADIENT_BUCKETS_H
 
-#include "inner/segments.h"
+#include "inner/weights/segments.h"
 
 /** A bucket has at least so many floats, but for that of the first layers, which has what is left:
  * smaller ones cost more messages, larger ones leave later. */

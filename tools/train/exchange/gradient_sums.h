@@ -1,14 +1,14 @@
 /** @file tools/train/exchange/gradient_sums.h
  * Gradients summed over the ranks while the backward pass goes on: the weights in buckets of whole
- * segments, the last layers' first (outer/reduction.h).
+ * segments, the last layers' first (outer/exchange/reduction.h).
  *
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_GRADIENT_SUMS_H
 #define BPT_TOOLS_GRADIENT_SUMS_H
 
-#include "inner/model.h"
-#include "inner/network.h"
-#include "outer/reduction.h"
+#include "inner/models/model.h"
+#include "inner/network/network.h"
+#include "outer/exchange/reduction.h"
 
 typedef struct bpt_gradient_sums bpt_gradient_sums;
 

@@ -1,7 +1,7 @@
 /** @file tools/train/exchange/momentum_of_all.h
  * A rank's momentum becomes that of all whenever fresh global weights have come
- * (outer/shared_momentum.h). A run and its replay do it by the same calls, so that they end in the
- * same bits.
+ * (outer/rules/shared_momentum.h). A run and its replay do it by the same calls, so that they end
+ * in the same bits.
  *
  * Where the gain follows what ranks are worth, and the others bring nothing for long, as while one
  * evaluates or stands still, the way of the weights is this rank's own: followed with the gain of
@@ -13,8 +13,8 @@
 #ifndef BPT_TOOLS_MOMENTUM_OF_ALL_H
 #define BPT_TOOLS_MOMENTUM_OF_ALL_H
 
-#include "inner/network.h"
-#include "outer/shared_momentum.h"
+#include "inner/network/network.h"
+#include "outer/rules/shared_momentum.h"
 
 #include <stdbool.h>
 #include <stdint.h>

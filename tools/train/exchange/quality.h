@@ -12,8 +12,8 @@
 #define BPT_TOOLS_QUALITY_H
 
 #include "base/json.h"
-#include "inner/network.h"
-#include "storage/loader.h"
+#include "inner/network/network.h"
+#include "storage/loader/loader.h"
 
 typedef struct bpt_quality bpt_quality;
 

@@ -5,8 +5,8 @@
 #ifndef BPT_TOOLS_STATISTIC_SPANS_H
 #define BPT_TOOLS_STATISTIC_SPANS_H
 
-#include "inner/segments.h"
-#include "outer/merge.h"
+#include "inner/weights/segments.h"
+#include "outer/rules/merge.h"
 
 /** @param[out] spans neighbouring segments are one; caller owns, bpt_free(); shape [n], may be NULL
  * where there are none

@@ -1,7 +1,7 @@
 #include "tools/train/job/calibrate.h"
 
 #include "base/clock.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/synthetic.h"
 
 /* Steps that do not count: the first touches memory for the first time; of a device's the second is

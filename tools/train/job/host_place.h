@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_HOST_PLACE_H
 #define BPT_TOOLS_HOST_PLACE_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "tools/device_option.h"
 
 /** @param n_workers ranks from this number on are servers, which have no device

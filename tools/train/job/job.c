@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/build_name.h"
 #include "tools/staging.h"
 #include "tools/train/job/agreement.h"

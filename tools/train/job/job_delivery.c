@@ -1,7 +1,7 @@
 /* How samples come to the ranks that do not have the dataset. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/train/job/job_parts.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * changes before all that can be refused has been looked at. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/train/job/checkpoint.h"
 #include "tools/train/job/job_parts.h"
 #include "tools/train/run/run_lock.h"

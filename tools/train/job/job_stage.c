@@ -3,7 +3,7 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/staging.h"
 #include "tools/train/job/job_parts.h"
 

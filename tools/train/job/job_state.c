@@ -1,8 +1,8 @@
 /* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/link_speed.h"
-#include "outer/placement.h"
+#include "outer/placement/link_speed.h"
+#include "outer/placement/placement.h"
 #include "tools/train/data/held_out.h"
 #include "tools/train/exchange/statistic_spans.h"
 #include "tools/train/job/agreement.h"

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_MEMORY_PLAN_H
 #define BPT_TOOLS_MEMORY_PLAN_H
 
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "tools/train/job/job.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "inner/model_part.h"
-#include "inner/network_border.h"
+#include "inner/models/model_part.h"
+#include "inner/network/network_border.h"
 #include "tools/train/job/job.h"
 #include "tools/train/job/layer_choice.h"
 #include "tools/train/job/memory_plan.h"

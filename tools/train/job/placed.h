@@ -1,7 +1,7 @@
 /** @file tools/train/job/placed.h
  * A network in two parts, for allreduce and agwu: every rank has the first layers, its head; one
  * rank, the host, has the last ones for all, the tail. What travels in a step is what crosses the
- * border (outer/relay.h); what ranks exchange is of the head alone.
+ * border (outer/placement/relay.h); what ranks exchange is of the head alone.
  *
  * Under allreduce all ranks compute what one network would: a step's batch is that of all ranks, in
  * their order, and the tail learns from it as a whole. Under agwu the tail learns from the batch of
@@ -19,9 +19,9 @@
 #ifndef BPT_TOOLS_PLACED_H
 #define BPT_TOOLS_PLACED_H
 
-#include "inner/network.h"
-#include "outer/relay.h"
-#include "storage/loader.h"
+#include "inner/network/network.h"
+#include "outer/placement/relay.h"
+#include "storage/loader/loader.h"
 
 typedef struct bpt_job bpt_job;
 typedef struct bpt_placed bpt_placed;

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/launch.h"
+#include "outer/comm/launch.h"
 #include "scheduler/pool.h"
 
 #include <sched.h>

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_RANK_THREADS_H
 #define BPT_TOOLS_RANK_THREADS_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 #include "tools/train/job/signals.h"
 
 #include "base/clock.h"
-#include "outer/coordinator.h"
+#include "outer/exchange/coordinator.h"
 #include "tools/interrupt.h"
 
 #include <errno.h>

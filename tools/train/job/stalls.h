@@ -1,11 +1,11 @@
 /** @file tools/train/job/stalls.h
  * What bpt-train says and does where a rank waits for too long.
  *
- * Threads: any; see outer/watch.h. */
+ * Threads: any; see outer/comm/watch.h. */
 #ifndef BPT_TOOLS_STALLS_H
 #define BPT_TOOLS_STALLS_H
 
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/train/options/train_options.h"
 
 /** @return the watch that --stall-warning and --stall-timeout ask for; under --check one that warns

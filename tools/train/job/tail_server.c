@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "inner/network_border.h"
+#include "inner/network/network_border.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #ifndef BPT_TOOLS_TAIL_SERVER_H
 #define BPT_TOOLS_TAIL_SERVER_H
 
-#include "inner/network.h"
-#include "outer/relay.h"
+#include "inner/network/network.h"
+#include "outer/placement/relay.h"
 #include "tools/train/run/border_log.h"
 
 typedef struct bpt_tail_server bpt_tail_server;

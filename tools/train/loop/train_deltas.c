@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tools/train/exchange/carry_over.h"
 #include "tools/train/exchange/exchange_cost.h"
 #include "tools/train/exchange/momentum_of_all.h"

@@ -6,10 +6,10 @@
 #define BPT_TOOLS_LEARNING_OPTIONS_H
 
 #include "inner/device.h"
-#include "inner/optimizer.h"
-#include "inner/schedule.h"
-#include "inner/value_type.h"
-#include "outer/shared_momentum.h"
+#include "inner/loops/value_type.h"
+#include "inner/optimizers/optimizer.h"
+#include "inner/schedules/schedule.h"
+#include "outer/rules/shared_momentum.h"
 #include "tools/train/options/train_options.h"
 
 /** Sets the options that nobody gave to what suits the optimiser and the schedule: --lr,

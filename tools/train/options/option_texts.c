@@ -1,7 +1,7 @@
 #include "tools/train/options/option_texts.h"
 
 #include "scheduler/policy.h"
-#include "storage/augment.h"
+#include "storage/augmentations/augment.h"
 
 #include <errno.h>
 #include <stdbool.h>

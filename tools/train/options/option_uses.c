@@ -2,8 +2,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "inner/optimizer.h"
-#include "inner/schedule.h"
+#include "inner/optimizers/optimizer.h"
+#include "inner/schedules/schedule.h"
 #include "tools/train/options/servers.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "tools/train/options/train_options.h"
 
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 #include "tools/option_aliases.h"
 #include "tools/precision.h"
 #include "tools/train/options/option_texts.h"

@@ -4,8 +4,8 @@
 #define BPT_TOOLS_TRAIN_OPTIONS_H
 
 #include "base/options.h"
-#include "outer/order.h"
-#include "storage/augment.h"
+#include "outer/data/order.h"
+#include "storage/augmentations/augment.h"
 
 typedef enum bpt_update_choice {
     BPT_UPDATE_DEFAULT, /* local on one rank, agwu on several */

@@ -1,6 +1,6 @@
 #include "tools/train/options/train_rule.h"
 
-#include "inner/optimizer.h"
+#include "inner/optimizers/optimizer.h"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_TRAIN_RULE_H
 #define BPT_TOOLS_TRAIN_RULE_H
 
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 #include "tools/train/options/train_options.h"
 
 /** @return whether ranks exchange weights or deltas of them: AGWU, SGWU, EASGD */

@@ -4,8 +4,8 @@
 #include "tools/train/replay/replay_check.h"
 
 #include "base/memory.h"
-#include "outer/staleness.h"
-#include "outer/update_rule.h"
+#include "outer/rules/staleness.h"
+#include "outer/rules/update_rule.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "outer/partition.h"
+#include "outer/data/partition.h"
 #include "tools/train/replay/replay_check.h"
 
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #define BPT_TOOLS_REPLAY_LOG_H
 
 #include "base/status.h"
-#include "outer/update_rule.h"
+#include "outer/rules/update_rule.h"
 
 #include <stdbool.h>
 #include <stddef.h>

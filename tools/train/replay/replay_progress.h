@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_REPLAY_PROGRESS_H
 #define BPT_TOOLS_REPLAY_PROGRESS_H
 
-#include "inner/network.h"
+#include "inner/network/network.h"
 
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #define BPT_TOOLS_REPLAY_RANKS_H
 
 #include "base/status.h"
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 #include "tools/train/options/train_options.h"
 
 #include <stdbool.h>

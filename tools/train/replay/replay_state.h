@@ -6,13 +6,13 @@
 #ifndef BPT_TOOLS_REPLAY_STATE_H
 #define BPT_TOOLS_REPLAY_STATE_H
 
-#include "inner/network.h"
-#include "inner/schedule.h"
-#include "outer/merge.h"
-#include "outer/sampler.h"
-#include "outer/shard.h"
-#include "outer/update_rule.h"
-#include "storage/loader.h"
+#include "inner/network/network.h"
+#include "inner/schedules/schedule.h"
+#include "outer/data/sampler.h"
+#include "outer/exchange/shard.h"
+#include "outer/rules/merge.h"
+#include "outer/rules/update_rule.h"
+#include "storage/loader/loader.h"
 #include "tools/train/exchange/momentum_of_all.h"
 #include "tools/train/options/train_options.h"
 #include "tools/train/replay/replay_log.h"

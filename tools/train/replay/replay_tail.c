@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "inner/model_part.h"
-#include "inner/network_border.h"
+#include "inner/models/model_part.h"
+#include "inner/network/network_border.h"
 #include "tools/train/options/learning_options.h"
 
 #include <inttypes.h>

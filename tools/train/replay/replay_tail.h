@@ -6,8 +6,8 @@
 #ifndef BPT_TOOLS_REPLAY_TAIL_H
 #define BPT_TOOLS_REPLAY_TAIL_H
 
-#include "inner/network.h"
-#include "storage/loader.h"
+#include "inner/network/network.h"
+#include "storage/loader/loader.h"
 #include "tools/train/options/train_options.h"
 #include "tools/train/replay/replay_ranks.h"
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_RANK_TABLE_H
 #define BPT_TOOLS_RANK_TABLE_H
 
-#include "outer/exchange.h"
+#include "outer/exchange/exchange.h"
 #include "tools/train/job/counters.h"
 #include "tools/train/job/job.h"
 

@@ -5,7 +5,7 @@
 #ifndef BPT_TOOLS_INITIAL_WEIGHTS_H
 #define BPT_TOOLS_INITIAL_WEIGHTS_H
 
-#include "inner/segments.h"
+#include "inner/weights/segments.h"
 #include "tools/train/options/train_options.h"
 
 /** Reads those of --init-weights, or draws them by the seed where nothing was given, and for the

@@ -7,7 +7,7 @@
 #ifndef BPT_TOOLS_SHARD_LOG_H
 #define BPT_TOOLS_SHARD_LOG_H
 
-#include "outer/shard.h"
+#include "outer/exchange/shard.h"
 #include "tools/train/run/run_folder.h"
 
 /** @return as bpt_run_folder_json() */

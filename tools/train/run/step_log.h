@@ -14,8 +14,8 @@
 #ifndef BPT_TOOLS_STEP_LOG_H
 #define BPT_TOOLS_STEP_LOG_H
 
-#include "outer/exchange.h"
-#include "outer/sampler.h"
+#include "outer/data/sampler.h"
+#include "outer/exchange/exchange.h"
 #include "tools/train/run/run_folder.h"
 
 typedef struct bpt_step_log bpt_step_log;

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "outer/message_watch.h"
+#include "outer/comm/message_watch.h"
 #include "tools/train/options/option_texts.h"
 #include "tools/train/run/trace_parts.h"
 

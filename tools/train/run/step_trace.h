@@ -9,7 +9,7 @@
 #ifndef BPT_TOOLS_STEP_TRACE_H
 #define BPT_TOOLS_STEP_TRACE_H
 
-#include "outer/comm.h"
+#include "outer/comm/comm.h"
 #include "scheduler/pool.h"
 #include "tools/train/options/train_options.h"
 

@@ -8,7 +8,7 @@
 #ifndef BPT_TOOLS_TRAIN_TUNING_H
 #define BPT_TOOLS_TRAIN_TUNING_H
 
-#include "inner/network.h"
+#include "inner/network/network.h"
 #include "tools/train/options/train_options.h"
 #include "tools/train/run/run_folder.h"
 #include "tools/tuned_file.h"

@@ -5,7 +5,7 @@
 #ifndef TESTS_INNER_GPU_ON_CORES_CUDA_BF16_H
 #define TESTS_INNER_GPU_ON_CORES_CUDA_BF16_H
 
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 
 struct __nv_bfloat16 {
     bpt_bf16 bits;

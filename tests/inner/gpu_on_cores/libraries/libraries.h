@@ -10,7 +10,7 @@
 #ifndef TESTS_INNER_GPU_ON_CORES_LIBRARIES_H
 #define TESTS_INNER_GPU_ON_CORES_LIBRARIES_H
 
-#include "inner/value_type.h"
+#include "inner/loops/value_type.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,97 @@
+/** @file outer/comm/transfers.h
+ * Inside of outer/: messages under way, in groups that complete as a whole.
+ *
+ * A large message travels in chunks, so that its progress can be seen (the MPI thread polls soon
+ * while chunks complete) and no count leaves an int. Both ends cut alike, and MPI keeps the order
+ * of chunks with the same source and tag.
+ *
+ * Few chunks for one receiver are under way at a time. MPI asks the receiver of a large message
+ * before it sends it, and over TCP the answer stands in line behind all data that goes the other
+ * way: with everything handed over at once, two ranks that send to each other take turns instead of
+ * filling both directions of the link. In the memory of one host nothing stands in line, and a
+ * receiver that finds more chunks at a time waits less often for the sender to give the next.
+ *
+ * Threads: the MPI thread only, except create and free. */
+#ifndef BPT_OUTER_TRANSFERS_H
+#define BPT_OUTER_TRANSFERS_H
+
+#include "base/status.h"
+#include "outer/comm/message_watch.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    BPT__CHUNK_BYTES = 1 << 19,
+    BPT__CHUNKS_IN_FLIGHT = 2,  /* for a rank on another host */
+    BPT__CHUNKS_IN_MEMORY = 16, /* for one on this host */
+};
+
+/** Tags of bpt__comm_messages(), of which MPI promises 0 to 32767: each user's first, and how many
+ * it has. What needs more than there are is refused at create. */
+enum {
+    BPT__TAG_EXCHANGE = 0, /* two for each shard */
+    BPT__TAGS_EXCHANGE = 1 << 14,
+    BPT__TAG_RELAY = BPT__TAG_EXCHANGE + BPT__TAGS_EXCHANGE, /* there and back */
+    BPT__TAGS_RELAY = 16,
+    BPT__TAG_SCATTER = BPT__TAG_RELAY + BPT__TAGS_RELAY, /* there and back for each slot */
+    BPT__TAGS_SCATTER = 16,
+    BPT__TAG_LINKS = BPT__TAG_SCATTER + BPT__TAGS_SCATTER, /* one for each turn */
+    BPT__TAGS_LINKS = 16,
+    BPT__TAG_CLOCKS = BPT__TAG_LINKS + BPT__TAGS_LINKS,
+    BPT__TAG_REDUCTION = BPT__TAG_CLOCKS + 1, /* two for each bucket */
+    BPT__TAGS_REDUCTION = 32768 - BPT__TAG_REDUCTION,
+};
+
+typedef struct bpt__transfers bpt__transfers;
+
+/** Who is told of each chunk. */
+typedef struct bpt__message_watch {
+    bpt_message_note *note; /* NULL: nobody */
+    void *arg;
+} bpt__message_watch;
+
+/** @return number of requests that a message of @p bytes takes */
+size_t bpt__transfers_chunks(size_t bytes);
+
+/** Makes room for groups.
+ * @param in_flight for each rank of @p comm, chunks for it that may be under way at a time, at
+ * least 1; copied, shape [n_ranks]
+ * @param room requests that each group may hold at once, shape [n_groups]
+ * @param watch borrowed, looked at when a chunk is complete; NULL: nobody is told
+ * @param[out] t caller owns, bpt__transfers_free()
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__transfers_create(MPI_Comm comm, const uint32_t *in_flight, uint32_t n_ranks,
+                                 const size_t *room, uint32_t n_groups,
+                                 const bpt__message_watch *watch, bpt__transfers **t);
+void bpt__transfers_free(bpt__transfers *t);
+
+/** Starts to send or receive. @p data stays untouched (unread) until the group is complete.
+ *
+ * Chunks for one rank leave in the order of these calls, whatever their group, and begin here or in
+ * a later poll. So a rank must not hold back the receive of a message until it has got a later one
+ * of the same sender: all users post receives before anything that makes the other side send, but
+ * for the sums of outer/exchange/reduction.c, which says at receive_answers() why that is safe.
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t group, const void *data, size_t bytes,
+                               uint32_t to, int tag);
+bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t group, void *data, size_t bytes,
+                               uint32_t from, int tag);
+
+/** Looks what has completed.
+ * @param[out] moved  set to true if anything has
+ * @param[out] complete   groups without anything under way since now, shape [n_groups], ascending
+ * @param[out] n_complete how many
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
+                               uint32_t *n_complete);
+
+/** @return messages of group @p g that are under way, in chunks */
+uint32_t bpt__transfers_pending(const bpt__transfers *t, uint32_t g);
+
+/** Takes back what has not completed: receives of messages that nobody sends. */
+void bpt__transfers_cancel(bpt__transfers *t);
+
+#endif

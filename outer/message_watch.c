@@ -1,8 +1,0 @@
-#include "outer/message_watch.h"
-
-#include "outer/comm_state.h"
-
-void bpt_comm_watch_messages(bpt_comm *comm, bpt_message_note *note, void *arg) {
-    const bpt__message_watch watch = {note, arg};
-    bpt__comm_copy(comm, &(bpt__copy){&comm->message_watch, &watch, sizeof watch}, 1);
-}
