@@ -31,8 +31,8 @@ says '-1 is out of range, it must be at least 0'
 fails_well 2 "$train" "${good[@]}" --output runs/x --seed 9999999999999999
 says '9999999999999999 is out of range, it must be at most 9e+15'
 # Bounds beyond which steps, samples or a sum of what was before have no meaning, or no end.
-for option in 'epochs 0' 'prefetch 1' 'loader-threads 0' 'threads 257' 'checkpoint-keep 0' 'idpa-rounds 0' 'idpa-rounds 65' \
-    'order-block 0' 'held-out 0' 'held-out 0.51' 'momentum 1' 'server-momentum 1' 'beta1 1' 'elasticity 1' 'lr-step-size 0' \
+for option in 'epochs 0' 'prefetch 1' 'loader-threads 0' 'threads 257' 'checkpoint-keep 0' 'order-block 0' \
+    'held-out 0' 'held-out 0.51' 'momentum 1' 'server-momentum 1' 'beta1 1' 'elasticity 1' 'lr-step-size 0' \
     'adam-eps 0'; do
     # shellcheck disable=SC2086 # name and value
     fails_well 2 "$train" "${good[@]}" --output runs/x --$option
@@ -55,6 +55,10 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --update local --partition id
 for every in 0 -1 1.5 8x nan ep; do
     fails_well 2 "$train" "${good[@]}" --output runs/x --sync-every $every
     says "--sync-every: \"$every\" is neither a number of steps nor of epochs"
+done
+for rounds in 0 65 2.5; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x --idpa-rounds $rounds
+    says "--idpa-rounds: \"$rounds\" is neither a whole number from 1 to 64 nor auto"
 done
 fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
 says 'did you mean "flip"'
@@ -105,7 +109,7 @@ says ': a?[31mb: ' made/steering/log.rank-0.txt
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
 fails_well 2 "$train" --config config.yaml --output runs/x
 says 'config.yaml:2'
-for line in 'sync-every: -4' 'policy: none' 'augment: crop=1,mixing' 'trace-steps: 3-2' 'step-limit: -1'; do
+for line in 'sync-every: -4' 'policy: none' 'augment: crop=1,mixing' 'trace-steps: 3-2' 'idpa-rounds: 0' 'step-limit: -1'; do
     printf '\n%s\n' "$line" >config.yaml
     fails_well 2 "$train" --config config.yaml --output runs/x
     says 'config.yaml:2: '

@@ -85,7 +85,7 @@ found = re.search(r"warn: (\d+) of (\d+) training images were never given out: .
 assert found and list(map(int, found.groups())) == [2000 - sum(last["held"]), 2000, last["round"]], (found, last)
 assert sum(last["held"]) < 2000, last
 END
-for all in "--idpa-rounds 1" "--partition even"; do
+for all in "--idpa-rounds 1" "--idpa-rounds auto" "--partition even"; do
     # shellcheck disable=SC2086 # several words
     run 0 ranks 2 "$train" "${parts[@]}" --output short --force --epochs 0.5 $all
     ! grep -q 'never given out' err || die "images are missing though all came at once: $all"

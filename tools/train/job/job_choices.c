@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "tools/train/data/held_out.h"
 #include "tools/train/job/job_parts.h"
+#include "tools/train/options/idpa_rounds.h"
 #include "tools/train/options/option_uses.h"
 #include "tools/train/options/servers.h"
 #include "tools/train/options/train_rule.h"
@@ -25,7 +26,8 @@ static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
 
 uint32_t bpt_job_rounds(const bpt_job *job) {
     if (!bpt_update_merges(job->update)) return 0;
-    return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
+    if (job->partition != BPT_PARTITION_IDPA) return 1;
+    return bpt_idpa_rounds(job->options->idpa_rounds, job->options->epochs, job->n_workers);
 }
 
 /* Samples of a worker's step, and where they begin among those of all ranks. */

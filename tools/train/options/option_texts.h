@@ -1,13 +1,14 @@
 /** @file tools/train/options/option_texts.h
  * Which texts options of bpt-train take, for the rows of its table. Those of --sync-every,
- * --step-limit and --shared-momentum are with what reads them: bpt_pace_check(),
- * bpt_step_limit_check(), bpt_momentum_gain_check().
+ * --idpa-rounds, --step-limit and --shared-momentum are with what reads them: bpt_pace_check(),
+ * bpt_idpa_rounds_check(), bpt_step_limit_check(), bpt_momentum_gain_check().
  *
  * Threads: main. */
 #ifndef BPT_TOOLS_TRAIN_OPTION_TEXTS_H
 #define BPT_TOOLS_TRAIN_OPTION_TEXTS_H
 
 #include "tools/train/exchange/pace.h"
+#include "tools/train/options/idpa_rounds.h"
 #include "tools/train/options/momentum_gain.h"
 #include "tools/train/options/step_limit.h"
 

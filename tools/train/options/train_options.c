@@ -306,13 +306,13 @@ static const bpt_option rows[] = {
      .help = "shares of the data, under allreduce of every batch: even, or idpa by\n"
              "measured speed; auto is even under allreduce and else idpa"},
     {.name = "idpa-rounds",
-     .type = BPT_OPTION_INT,
+     .type = BPT_OPTION_TEXT,
      .offset = FIELD(idpa_rounds),
-     .value = "4",
-     .min = 1,
-     .max = 64,
+     .value = "auto",
      .unit = "A",
-     .help = "with idpa: rounds in which it gives the data out"},
+     .help = "with idpa: rounds in which it gives the data out; auto: 4, in runs of\n"
+             "less than 6 epochs fewer, so that these see all data, too",
+     .check = bpt_idpa_rounds_check},
     {.name = "calibrate",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(calibrate),

@@ -69,12 +69,13 @@ typedef struct bpt_train_options {
     int order;           /* bpt_order_kind */
     int64_t order_block; /* samples */
     /* ranks */
-    int update;             /* bpt_update_choice */
-    int partition;          /* bpt_partition_choice */
-    int gamma;              /* bpt_gamma_choice */
-    const char *sync_every; /* for bpt_pace_begin() */
-    const char *placement;  /* "auto", "off" or the name of a layer */
-    int64_t idpa_rounds, max_staleness, servers;
+    int update;              /* bpt_update_choice */
+    int partition;           /* bpt_partition_choice */
+    int gamma;               /* bpt_gamma_choice */
+    const char *sync_every;  /* for bpt_pace_begin() */
+    const char *placement;   /* "auto", "off" or the name of a layer */
+    const char *idpa_rounds; /* for bpt_idpa_rounds() */
+    int64_t max_staleness, servers;
     const char *shared_momentum; /* for bpt_momentum_gain() */
     double server_momentum, delay_compensation, elasticity;
     int quality; /* bpt_quality_choice */

@@ -9,6 +9,7 @@
 #include "tools/train/data/held_out.h"
 #include "tools/train/exchange/pace.h"
 #include "tools/train/exchange/statistic_spans.h"
+#include "tools/train/options/idpa_rounds.h"
 #include "tools/train/options/learning_options.h"
 #include "tools/train/options/train_rule.h"
 #include "tools/train/replay/replay_state.h"
@@ -29,8 +30,10 @@ static bpt_status read_final(bpt__replay *r) {
     return status;
 }
 
-static uint32_t n_rounds(const bpt_train_options *o) {
-    return o->partition == BPT_PARTITION_EVEN ? 1 : (uint32_t)o->idpa_rounds;
+static uint32_t n_rounds(const bpt__replay *r) {
+    const bpt_train_options *o = r->o;
+    if (o->partition == BPT_PARTITION_EVEN) return 1;
+    return bpt_idpa_rounds(o->idpa_rounds, o->epochs, r->m);
 }
 
 static bpt_status open_logs(bpt__replay *r) {
@@ -53,7 +56,7 @@ static bpt_status open_logs(bpt__replay *r) {
         .first_every = pace.least,
         .least_every = pace.follows ? 1 : pace.least,
         .most_every = pace.limit,
-        .n_rounds = n_rounds(o),
+        .n_rounds = n_rounds(r),
         .rebalances = o->partition != BPT_PARTITION_EVEN && o->rebalance > 0,
         .n_servers = (uint32_t)o->servers,
         .max_staleness = o->max_staleness < 0 ? BPT_STALENESS_NONE : (uint32_t)o->max_staleness,
@@ -63,8 +66,8 @@ static bpt_status open_logs(bpt__replay *r) {
 
 static bpt_status open_shares(bpt__replay *r) {
     const bpt_replay_worker *w = &r->logs.workers[0];
-    BPT_TRY(bpt_partition_create(bpt_train_order(r->o), r->n_samples, r->m, n_rounds(r->o),
-                                 &r->shares));
+    BPT_TRY(
+        bpt_partition_create(bpt_train_order(r->o), r->n_samples, r->m, n_rounds(r), &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
         BPT_TRY(bpt_partition_allot(r->shares, w->held + i * r->m));
     return BPT_OK;
