@@ -286,3 +286,4 @@ done
 run 0 "$train" "${common[@]}" --output local --epochs 0.1
 fails_well 2 "$train" --replay local
 fails_well 2 "$train" --replay nowhere
+says 'a replay needs the folder of an agwu or easgd run'

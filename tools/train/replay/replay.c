@@ -1,5 +1,6 @@
 #include "tools/train/replay/replay.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "tools/train/options/option_uses.h"
@@ -28,6 +29,13 @@ static bpt_status compare(const bpt__replay *r) {
                     (double)r->global[first]);
 }
 
+static void hint_at_folder(void) {
+    bpt_hint(
+        "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
+        "left it, and the same dataset, model, initial weights, program and kind of processor; "
+        "a run of one rank (local) is repeated by --config RUN/config.yaml");
+}
+
 /* @param[out] set caller owns */
 static bpt_status read_config(const char *run, bpt_train_options *o, bpt_option_set **set) {
     char *config;
@@ -35,6 +43,7 @@ static bpt_status read_config(const char *run, bpt_train_options *o, bpt_option_
     BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
     char *arguments[] = {"bpt-train", "--config", config};
     const bpt_status status = bpt_options_parse(&bpt_train_command, 3, arguments, o, &request, set);
+    if (status != BPT_OK && !bpt_path_exists(config)) hint_at_folder(); /* nobody gave --config */
     bpt_free(config);
     return status;
 }
@@ -77,10 +86,6 @@ bpt_status bpt_replay(const bpt_train_options *given, const bpt_option_set *set)
     if (status == BPT_OK) status = bpt_replay_check_devices(run);
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set_of_run);
-    if (status != BPT_OK && !bpt_error_last()->hint[0])
-        bpt_hint(
-            "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
-            "left it, and the same dataset, model, initial weights, program and kind of processor; "
-            "a run of one rank (local) is repeated by --config RUN/config.yaml");
+    if (status != BPT_OK && !bpt_error_last()->hint[0]) hint_at_folder();
     return status;
 }
