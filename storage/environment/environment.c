@@ -324,7 +324,10 @@ bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *
     bpt_free(file);
     if (status == BPT_ENOENT && !is_there) {
         status = bpt_fail(BPT_ENOENT, "there is no %s at %s", kind->what, path);
-        if (kind->missing_hint) bpt_hint("%s", kind->missing_hint);
+        if (bpt_path_exists(path) && !bpt_path_is_folder(path))
+            bpt_hint("that is a file: name the folder that holds %s", kind->data);
+        else if (kind->missing_hint)
+            bpt_hint("%s", kind->missing_hint);
     }
     return status == BPT_ECANCELED ? bpt_fail(BPT_EIO, "%s changes too fast to be read", path)
                                    : hinted(kind, status);

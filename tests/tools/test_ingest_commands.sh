@@ -45,6 +45,7 @@ expect 3 'no_such_file' idx no_such_file no_such_labels --out "$data" --split tr
 expect 0 'train: 500 images of 1x28x28' glyphs --out "$data" --split train --count 500 --seed 3
 expect 0 'test: 200 images' glyphs --out "$data" --split test --count 200 --seed 3
 expect 0 '700 images checked' verify "$data"
+expect 3 'that is a file: name the folder that holds data.mdb' info "$data/data.mdb"
 [ "$(count_of "$data" train)" = 500 ] || failed "count of train"
 expect 0 'split train: 500 images' info "$data"
 expect 0 'made by glyphs, seed 3' info "$data"
