@@ -141,9 +141,10 @@ static uint32_t find_common_data(const search *s) {
 }
 
 /* Where the others are given samples, one rank alone has the dataset. */
-static const char *where_data_should_be(const search *s) {
+static const char *where_data_should_be(const search *s, bool nobody_has_it) {
     for (uint32_t r = 0; r < s->n; r++)
         if (s->ranks[r].has_scratch) return "rank 0 has to have the dataset, at the path of --data";
+    if (nobody_has_it) return "bpt-ingest makes one, and it is at the same path on every host";
     return "the dataset has to be at the same path on every host";
 }
 
@@ -151,7 +152,9 @@ static void find_data(const search *s, uint32_t r, uint32_t common) {
     const bpt_check_facts *f = &s->ranks[r];
     if (!f->has_data) return;
     if (!f->data)
-        report(s, true, r, f->data_refusal.hint[0] ? f->data_refusal.hint : where_data_should_be(s),
+        report(s, true, r,
+               f->data_refusal.hint[0] ? f->data_refusal.hint
+                                       : where_data_should_be(s, !s->ranks[common].data),
                "%s", f->data_refusal.what);
     else if (f->data != s->ranks[common].data)
         report(s, true, r, "copy the dataset's folder anew: all ranks learn from the same images",
