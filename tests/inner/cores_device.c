@@ -22,6 +22,7 @@ typedef struct {
     bpt_status status;
     bpt_batch_result result;
     uint64_t updates, deadline_ns;
+    bool under_way; /* between begin and end */
 } cores_network;
 
 static cores_network *of(bpt_device_network *net) {
@@ -79,6 +80,8 @@ static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt
     n->deadline_ns = bpt_clock_ns() + (uint64_t)n->batch * o->sample_ns;
     if (run->next && o->n_hints) (*o->n_hints)++;
     if (o->refuses && *o->refuses) return bpt_fail(BPT_EBACKEND, "the device refuses");
+    if (n->under_way) return bpt_fail(BPT_EBACKEND, "the run before has not ended");
+    n->under_way = true;
     if (work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY)
         bpt_network_set_updates(n->net, run->updates - 1);
     n->updates = bpt_network_updates(n->net);
@@ -87,9 +90,10 @@ static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt
 }
 
 static bpt_status end(bpt_device_network *net, bpt_device_work work, bpt_device_outcome *outcome) {
-    const cores_network *n = of(net);
+    cores_network *n = of(net);
     const uint64_t now_ns = bpt_clock_ns();
     (void)work;
+    n->under_way = false;
     if (now_ns < n->deadline_ns)
         nanosleep(&(struct timespec){.tv_sec = (time_t)((n->deadline_ns - now_ns) / 1000000000),
                                      .tv_nsec = (long)((n->deadline_ns - now_ns) % 1000000000)},

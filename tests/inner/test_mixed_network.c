@@ -2,6 +2,7 @@
  * the cores, for any share; statistics; errors of either side. The device is one of tests.
  *
  * ctest: cpu TIMEOUT=120 */
+#include "inner/mixed/mixed_network.h"
 #include "tests/inner/mixed_fixture.h"
 
 #include <math.h>
@@ -249,6 +250,10 @@ static void test_momenta_set(void **state) {
         train_both(&f, s.net, 2);
         mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
         mixed_compare("momenta", &f, s.net, BPT_VECTOR_STATE_0);
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_STATE_0, momenta)); /* between steps */
+        net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_STATE_0, momenta));
+        train_both(&f, s.net, 2);
+        mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
         free(back);
         free(momenta);
         mixed_unshare(&s);
@@ -306,7 +311,13 @@ static void check_errors(int64_t n_cores, size_t sample) {
     f.pixels[sample * (f.n_pixels / BATCH) + 3] = NAN;
     assert_int_equal(bpt_network_train(s.net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_ENUMERIC);
     assert_non_null(strstr(bpt_error_last()->text, "nor is all of the input"));
-    if (n_cores > 0 && n_cores < BATCH) assert_weights_stay(&s, &f);
+    if (n_cores > 0 && n_cores < BATCH) {
+        assert_weights_stay(&s, &f);
+    } else { /* what one side does by itself counts as it does of that side's network */
+        assert_int_equal(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, BATCH, &r),
+                         BPT_ENUMERIC);
+        assert_int_equal(bpt_network_updates(s.net), bpt_network_updates(f.net));
+    }
     f.pixels[sample * (f.n_pixels / BATCH) + 3] = 0.5f;
     net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_WEIGHTS, f.weights));
     net_assert_ok(bpt_network_train(s.net, f.pixels, f.labels, 0.1f, BATCH, &r));
@@ -322,13 +333,159 @@ static void test_errors(void **state) {
     check_errors(0, 0);
 }
 
+/* A device whose updates fail: with new weights, or before it has any. */
+static struct {
+    const bpt_device_kind *real;
+    bpt_device_kind kind;
+    bool fails, changes;
+} frail;
+
+static bpt_status begin_frail(bpt_device_network *net, bpt_device_work work,
+                              const bpt_device_run *run) {
+    const bool skips = work == BPT_DEVICE_APPLY && frail.fails && !frail.changes;
+    return skips ? BPT_OK : frail.real->begin(net, work, run);
+}
+
+static bpt_status end_frail(bpt_device_network *net, bpt_device_work work,
+                            bpt_device_outcome *outcome) {
+    const bool fails = work == BPT_DEVICE_APPLY && frail.fails;
+    *outcome = (bpt_device_outcome){0};
+    if (!fails || frail.changes) net_assert_ok(frail.real->end(net, work, outcome));
+    return fails ? bpt_fail(BPT_ENUMERIC, "the update fails") : BPT_OK;
+}
+
+static bpt_status get_frail(bpt_device_network *net, bpt_vector which, float *flat) {
+    if (frail.fails) (void)bpt_fail(BPT_EBACKEND, "another error");
+    return frail.real->get(net, which, flat);
+}
+
+static void make_frail(bpt_device *device) {
+    bpt_device *fast = ((bpt_mixed_device *)device)->fast;
+    frail.real = fast->kind;
+    frail.kind = *fast->kind;
+    frail.kind.begin = begin_frail;
+    frail.kind.end = end_frail;
+    frail.kind.get = get_frail;
+    fast->kind = &frail.kind;
+}
+
+/* The next step of both. */
+static void compare_gradients(const net_fixture *f, bpt_network *net) {
+    bpt_batch_result a, b;
+    bpt_network_set_draw(f->net, mixed_draw(9));
+    bpt_network_set_draw(net, mixed_draw(9));
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, BATCH, &a));
+    net_assert_ok(bpt_network_gradient(net, f->pixels, f->labels, BATCH, &b));
+    mixed_compare_results(&b, &a);
+    mixed_compare("gradients", f, net, BPT_VECTOR_GRADIENTS);
+}
+
+/* @param apart the update is asked for by itself */
+static void fail_update(const net_fixture *f, bpt_network *net, bool apart, bool changes) {
+    bpt_batch_result r;
+    const uint64_t updates = bpt_network_updates(net);
+    bpt_network_set_draw(f->net, mixed_draw(8));
+    bpt_network_set_draw(net, mixed_draw(8));
+    if (changes) net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, 0.05f, BATCH, &r));
+    if (apart) net_assert_ok(bpt_network_gradient(net, f->pixels, f->labels, BATCH, &r));
+    frail.fails = true;
+    frail.changes = changes;
+    const bpt_status status = apart
+                                  ? bpt_network_apply(net, 0.05f)
+                                  : bpt_network_train(net, f->pixels, f->labels, 0.05f, BATCH, &r);
+    frail.fails = false;
+    assert_int_equal(status, BPT_ENUMERIC);
+    assert_string_equal(bpt_error_last()->text, "the update fails");
+    assert_int_equal(bpt_network_updates(net), updates + changes);
+}
+
+/* Both sides have the same weights afterwards. */
+static void test_updates_that_fail(void **state) {
+    (void)state;
+    for (int apart = 0; apart < 2; apart++)
+        for (int changes = 0; changes < 2; changes++) {
+            net_fixture f = mixed_net(mixed_plain, 18);
+            mixed_shared s = mixed_share(&f, 4, mixed_learning);
+            make_frail(s.device);
+            train_both(&f, s.net, 1);
+            fail_update(&f, s.net, apart, changes);
+            compare_gradients(&f, s.net);
+            mixed_unshare(&s);
+            net_close(&f);
+        }
+}
+
+/* ---- asking ---- */
+
+static void check_outcomes(int64_t n_cores) {
+    net_fixture f = mixed_net(mixed_plain, 19);
+    bpt_device *device = mixed_open_sharing(&f, 0, n_cores);
+    bpt_device_wish wish = {
+        .model = f.model, .batch = BATCH, .learning = mixed_learning, .pool = f.pool};
+    const bpt_device_run run = {
+        .input = f.pixels, .labels = f.labels, .updates = 1, .rate = 0.1f, .denominator = BATCH};
+    bpt_device_network *net;
+    bpt_network_memory memory;
+    bpt_device_outcome outcome;
+    wish.learning.optimizer = &bpt_optimizer_sgd;
+    net_assert_ok(device->kind->create(device, &wish, &net, &memory));
+    net_assert_ok(device->kind->set(net, BPT_VECTOR_WEIGHTS, f.weights));
+    net_assert_ok(device->kind->begin(net, BPT_DEVICE_GRADIENT, &run));
+    net_assert_ok(device->kind->end(net, BPT_DEVICE_GRADIENT, &outcome));
+    assert_int_equal(outcome.result.n_samples, BATCH);
+    assert_false(outcome.updated);
+    net_assert_ok(device->kind->begin(net, BPT_DEVICE_APPLY, &run));
+    net_assert_ok(device->kind->end(net, BPT_DEVICE_APPLY, &outcome));
+    assert_int_equal(outcome.result.n_samples, 0);
+    assert_true(outcome.updated);
+    net_assert_ok(device->kind->begin(net, BPT_DEVICE_GRADIENT, &run));
+    net_assert_ok(device->kind->end(net, BPT_DEVICE_GRADIENT, &outcome));
+    assert_false(outcome.updated);
+    device->kind->free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+static void test_outcomes(void **state) {
+    (void)state;
+    check_outcomes(0);
+    check_outcomes(4);
+    check_outcomes(BATCH);
+}
+
+static void count_kinds(void *context, const char *label, const char *what, unsigned n_tasks,
+                        uint64_t ns) {
+    unsigned *n = context;
+    (void)n_tasks;
+    (void)ns;
+    n[strcmp(label, "all") == 0 && strcmp(what, "step") == 0]++;
+}
+
+/* Of the device's part where it has one; of a network on cores else. */
+static void test_times_are_told(void **state) {
+    static const int64_t shares[] = {0, 4, BATCH};
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        net_fixture f = mixed_net(mixed_plain, 20);
+        mixed_shared s = mixed_share(&f, shares[i], mixed_learning);
+        unsigned n[2] = {0};
+        train_both(&f, s.net, 1);
+        bpt_network_visit_times(s.net, count_kinds, n);
+        assert_int_equal(n[1], shares[i] < BATCH);
+        assert_int_equal(n[0] > 0, shares[i] == BATCH);
+        mixed_unshare(&s);
+        net_close(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training),    cmocka_unit_test(test_apply),
         cmocka_unit_test(test_hand_out),    cmocka_unit_test(test_running_mean),
         cmocka_unit_test(test_sum),         cmocka_unit_test(test_weights_set),
         cmocka_unit_test(test_momenta_set), cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_updates_that_fail),
+        cmocka_unit_test(test_outcomes),    cmocka_unit_test(test_times_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

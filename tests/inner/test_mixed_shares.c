@@ -2,9 +2,11 @@
  * and what it all takes of memory. The device is one of tests.
  *
  * ctest: cpu TIMEOUT=120 */
+#include "base/file.h"
 #include "base/memory.h"
+#include "inner/cpu/cpu.h"
 #include "inner/mixed/mixed_device.h"
-#include "inner/mixed/mixed_shares.h"
+#include "inner/mixed/mixed_network.h"
 #include "tests/inner/mixed_fixture.h"
 
 #include <setjmp.h>
@@ -219,6 +221,11 @@ static void test_forward_only(void **state) {
         net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
         net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &b));
         mixed_compare_results(&b, &a);
+        bpt_network_memory plan = {0};
+        if (shares[i] > 0)
+            net_assert_ok(
+                bpt_network_plan_forward(f.model, shares[i], BPT_F32, MIXED_WORKERS, &plan));
+        assert_int_equal(bpt_network_host_memory_of(net).total, plan.total);
         bpt_network_free(net);
         bpt_device_close(device);
     }
@@ -232,10 +239,118 @@ static void test_sharing(void **state) {
     assert_string_equal(bpt_network_sharing(s.net),
                         "of 9 samples of a step test:0 has 5, 2 cores have 4");
     assert_string_equal(s.device->name, "test:0+cpu (cores)");
+    assert_true(s.device->uses_cores && s.device->bf16);
+    assert_int_equal(s.device->memory_bytes, 1 << 30);
     assert_int_equal(bpt_network_products_ns(s.net), 17);
     assert_null(bpt_network_sharing(f.net));
     mixed_unshare(&s);
     net_close(&f);
+}
+
+/* Of one core each verb is another. */
+static void test_sharing_with_one_core(void **state) {
+    (void)state;
+    net_fixture f = net_open(mixed_plain, BATCH,
+                             (net_options){.n_workers = 1, .learning = mixed_learning, .seed = 9});
+    for (int64_t n = 4; n <= BATCH; n += 5) {
+        bpt_device *device = mixed_open();
+        bpt_network *net;
+        char text[300];
+        const char *unlike;
+        snprintf(text, sizeof text,
+                 "format: 1\nshares: [[0, 9, 0, %zu, %zu, %zu, 1, %d]]\ndevice: {kind: test}\n",
+                 f.model->n_layers, f.n_weights, f.n_pixels / BATCH, (int)n);
+        net_assert_ok(mixed_load(device, text, &unlike));
+        net_assert_ok(
+            bpt_network_create_on(device, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+        assert_string_equal(
+            bpt_network_sharing(net),
+            n < BATCH ? "of 9 samples of a step test:0 has 5, 1 core has 4"
+                      : "1 core has all samples of a step, which test:0 would take longer "
+                        "for");
+        bpt_network_free(net);
+        bpt_device_close(device);
+    }
+    net_close(&f);
+}
+
+/* Without instructions for them the cores are not even tried. */
+static void test_bfloat16(void **state) {
+    (void)state;
+    const bool native = bpt_cpu_bf16() == BPT_BF16_NATIVE;
+    net_fixture f = mixed_net(mixed_plain, 23);
+    bpt_device *device = mixed_open();
+    bpt_network *net;
+    if (bpt_cpu_bf16() != BPT_BF16_NONE) {
+        net_assert_ok(
+            bpt_network_create_on(device, f.model, BATCH, BPT_BF16, mixed_learning, f.pool, &net));
+        assert_int_equal(device->n_measured, native);
+        assert_int_equal(strstr(bpt_network_sharing(net),
+                                "test:0 has all samples of a step: the cores have no instructions "
+                                "for bfloat16") != NULL,
+                         !native);
+        bpt_network_free(net);
+    }
+    net_assert_ok(
+        bpt_network_create_on(device, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+    assert_int_equal(device->n_measured, native ? 2 : 1);
+    assert_null(strstr(bpt_network_sharing(net), "bfloat16"));
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+/* What the device itself has measured counts, too. */
+static void test_kernels_are_counted(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 24);
+    bpt_device *device = mixed_open_sharing(&f, 0, 4);
+    ((bpt_mixed_device *)device)->fast->n_measured = 3;
+    assert_int_equal(n_measured(&f, device), 3);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+/* ---- memory of callers ---- */
+
+static const void *pinned_at;
+static size_t pinned_bytes;
+
+static bool pin(const bpt_device *device, void *at, size_t bytes) {
+    assert_string_equal(device->name, "test:0 (cores)");
+    pinned_at = at;
+    pinned_bytes = bytes;
+    return bytes < 4 << 20;
+}
+
+static void unpin(const bpt_device *device, void *at) {
+    assert_string_equal(device->name, "test:0 (cores)");
+    assert_ptr_equal(at, pinned_at);
+    pinned_at = NULL;
+}
+
+/* By the device, if it can. */
+static void test_pins(void **state) {
+    static float vector[1 << 19];
+    bpt_device *device = mixed_open(), *fast = ((bpt_mixed_device *)device)->fast;
+    bpt_device_kind pinning = *fast->kind;
+    bpt_pinned pinned;
+    (void)state;
+    bpt_device_pin(device, vector, sizeof vector, &pinned);
+    assert_null(pinned.device);
+    bpt_device_unpin(&pinned);
+    pinning.pin = pin;
+    pinning.unpin = unpin;
+    fast->kind = &pinning;
+    bpt_device_pin(device, vector, sizeof vector, &pinned);
+    assert_non_null(pinned.device);
+    assert_ptr_equal(pinned_at, vector);
+    assert_int_equal(pinned_bytes, sizeof vector);
+    bpt_device_unpin(&pinned);
+    assert_null(pinned_at);
+    bpt_device_pin(device, vector, 4 << 20, &pinned); /* which it refuses */
+    assert_null(pinned.device);
+    bpt_device_close(device);
 }
 
 static void test_bad_files(void **state) {
@@ -265,6 +380,53 @@ static void test_bad_files(void **state) {
     bpt_device_close(device);
 }
 
+/* What was measured beside another device is nothing for this one. */
+static void test_shares_of_another_device(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 21);
+    for (int other = 0; other < 2; other++) {
+        bpt_device *device = mixed_open();
+        char text[300];
+        const char *unlike;
+        snprintf(text, sizeof text,
+                 "format: 1\nshares: [[0, 9, 0, %zu, %zu, %zu, %d, 4]]\ndevice: {kind: %s}\n",
+                 f.model->n_layers, f.n_weights, f.n_pixels / BATCH, (int)MIXED_WORKERS,
+                 other ? "other" : "test");
+        net_assert_ok(mixed_load(device, text, &unlike));
+        assert_int_equal(unlike != NULL, other);
+        assert_int_equal(n_measured(&f, device), other);
+        bpt_device_close(device);
+    }
+    net_close(&f);
+}
+
+/* Those of networks that are no more are not handed on for ever; and none is a list, too. */
+static void test_what_is_written(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 22);
+    for (int used = 0; used < 2; used++) {
+        bpt_device *device = mixed_open_sharing(&f, 0, 4);
+        char path[] = "/tmp/bpt-shares-XXXXXX", *text;
+        const char *unlike;
+        size_t size;
+        net_assert_ok(mixed_load(device,
+                                 "format: 1\nshares: [[0, 77, 0, 1, 1, 1, 1, 3]]\n"
+                                 "device: {kind: test}\n",
+                                 &unlike));
+        if (used) assert_int_equal(n_measured(&f, device), 0);
+        mixed_file(path, "");
+        net_assert_ok(bpt_device_save_choices(device, path));
+        net_assert_ok(bpt_file_read(path, 4096, &text, &size));
+        assert_null(strstr(text, "77"));
+        assert_int_equal(strstr(text, "[0, 9, 0, ") != NULL, used);
+        net_assert_ok(bpt_device_load_choices(device, path, &unlike));
+        unlink(path);
+        bpt_free(text);
+        bpt_device_close(device);
+    }
+    net_close(&f);
+}
+
 /* ---- memory ---- */
 
 /* The device's is what it takes for its samples, the host's that of the cores' part and of the
@@ -289,6 +451,8 @@ static void test_memory(void **state) {
         assert_int_equal(on_host.parameters, plan.parameters);
         assert_int_equal(on_host.state, plan.state);
         assert_int_equal(on_host.total, plan.total + (both ? f.n_weights * sizeof(float) : 0));
+        assert_int_equal(on_host.workspaces,
+                         plan.workspaces + (both ? f.n_weights * sizeof(float) : 0));
         mixed_unshare(&s);
     }
     net_close(&f);
@@ -343,7 +507,13 @@ int main(void) {
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_sharing_with_one_core),
+        cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_kernels_are_counted),
+        cmocka_unit_test(test_pins),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_shares_of_another_device),
+        cmocka_unit_test(test_what_is_written),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_steps_allocate_nothing),

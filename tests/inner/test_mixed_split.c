@@ -38,6 +38,14 @@ static void test_known(void **state) {
     const bpt__mixed_costs slow = costs(10, 1000, 0), fast = costs(1000, 10, 0);
     assert_int_equal(bpt__mixed_split(&slow, 64, 1), 0);
     assert_int_equal(bpt__mixed_split(&fast, 64, 1), 64);
+    /* no tile to either if both would end it at once, but to the device; and no exchange that gains
+     * nothing */
+    assert_int_equal(bpt__mixed_split(&equal, 3, 1), 1);
+    const bpt__mixed_costs in_vain = costs(10, 30, 160);
+    assert_int_equal(bpt__mixed_split(&in_vain, 64, 1), 0);
+    /* the cores alone exchange nothing */
+    const bpt__mixed_costs dear = costs(1000, 10, 1e6);
+    assert_int_equal(bpt__mixed_split(&dear, 64, 1), 64);
     const bpt__mixed_costs one = costs(10, 5, 0);
     assert_int_equal(bpt__mixed_split(&one, 1, 1), 1);
     /* cores that cannot be had */
