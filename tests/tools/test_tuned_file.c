@@ -5,6 +5,8 @@
 #include "inner/cpu/cpu_library.h"
 #include "tools/tuned_file.h"
 
+#include <sys/utsname.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +19,27 @@
 #include <cmocka.h>
 
 static char path[64];
+
+/* ---- a machine and a dataset that are made up: ld --wrap ---- */
+
+static const char *cpuinfo; /* NULL: the machine's own */
+static bpt_dataset_info info;
+
+FILE *__real_fopen(const char *name, const char *mode);
+FILE *__wrap_fopen(const char *name, const char *mode);
+const bpt_dataset_info *__wrap_bpt_dataset_describe(const bpt_dataset *dataset);
+
+FILE *__wrap_fopen(const char *name, const char *mode) {
+    if (!cpuinfo || strcmp(name, "/proc/cpuinfo") != 0) return __real_fopen(name, mode);
+    return cpuinfo[0] ? fmemopen((char *)cpuinfo, strlen(cpuinfo), "r") : NULL;
+}
+
+const bpt_dataset_info *__wrap_bpt_dataset_describe(const bpt_dataset *dataset) {
+    (void)dataset;
+    return &info;
+}
+
+/* ---- what is written ---- */
 
 static bpt_tuned example(bpt_task_cost costs[2]) {
     bpt_tuned t = {.choices = {.threads = 3, .policy = "fifo"}, .costs = costs, .n_costs = 2};
@@ -123,7 +146,7 @@ static void test_every_field_of_the_key_counts(void **state) {
         assert_non_null(strstr(error->text, bpt_tuned_field_name((bpt_tuned_field)i)));
         assert_non_null(strstr(error->text, other.value[i]));
         assert_non_null(strstr(error->text, t.key.value[i]));
-        assert_non_null(strstr(error->text, "node7"));
+        assert_non_null(strstr(error->text, ", that of this run on node7 is "));
         assert_non_null(strstr(error->hint, "bpt-tune"));
     }
 }
@@ -284,17 +307,22 @@ static const char layers_text[] =
     "  - conv: {name: conv1, filters: %d, kernel: 3}\n"
     "  - fc: {outputs: classes}\n";
 
-static bpt_tuned_key key_in(bpt_value_type type, int filters, bpt_shape input, int64_t classes) {
+/* @param step but for the model */
+static bpt_tuned_key key_with(bpt_tuned_step step, int filters, const bpt_model_override *shape) {
     char yaml[512];
     bpt_model *model;
     bpt_tuned_key key;
-    const bpt_model_override shape = {input, classes};
     const int n = snprintf(yaml, sizeof yaml, layers_text, filters);
-    assert_int_equal(bpt_model_parse("small", yaml, (size_t)n, &shape, &model), BPT_OK);
-    const bpt_tuned_step step = {model, 32, type, "sgd", 2, NULL};
+    assert_int_equal(bpt_model_parse("small", yaml, (size_t)n, shape, &model), BPT_OK);
+    step.model = model;
     assert_int_equal(bpt_tuned_key_make(&step, &key), BPT_OK);
     bpt_model_free(model);
     return key;
+}
+
+static bpt_tuned_key key_in(bpt_value_type type, int filters, bpt_shape input, int64_t classes) {
+    const bpt_model_override shape = {input, classes};
+    return key_with((bpt_tuned_step){NULL, 32, type, "sgd", 2, NULL}, filters, &shape);
 }
 
 static bpt_tuned_key key_of(int filters, bpt_shape input, int64_t classes) {
@@ -315,6 +343,9 @@ static void test_key_of_a_step(void **state) {
     char library[BPT_TUNED_VALUE_SIZE];
     bpt_cpu_library(library, sizeof library);
     assert_string_equal(key.value[BPT_TUNED_LIBRARY], library);
+    char instructions[BPT_TUNED_VALUE_SIZE];
+    snprintf(instructions, sizeof instructions, "0x%x", bpt_cpu_instructions());
+    assert_string_equal(key.value[BPT_TUNED_INSTRUCTIONS], instructions);
     const bpt_tuned_key same = key_of(8, (bpt_shape){1, 8, 8}, 4);
     assert_memory_equal(&key, &same, sizeof key);
     /* The same name, another network. */
@@ -324,6 +355,39 @@ static void test_key_of_a_step(void **state) {
     const bpt_tuned_key larger = key_of(8, (bpt_shape){1, 9, 8}, 5);
     assert_string_equal(larger.value[BPT_TUNED_INPUT], "1x9x8");
     assert_string_equal(larger.value[BPT_TUNED_CLASSES], "5");
+}
+
+static void assert_processor(const char *text_of_system, const char *name) {
+    cpuinfo = text_of_system;
+    const bpt_tuned_key key = key_of(8, (bpt_shape){0}, 0);
+    cpuinfo = NULL;
+    assert_string_equal(key.value[BPT_TUNED_CPU], name);
+}
+
+/* By the first one's name; else by its architecture. */
+static void test_processors(void **state) {
+    (void)state;
+    struct utsname system;
+    assert_int_equal(uname(&system), 0);
+    assert_processor("processor\t: 0\nmodel name\t: Some CPU @ 2.4GHz\nmodel name\t: Other\n",
+                     "Some CPU @ 2.4GHz");
+    assert_processor("processor\t: 0\nBogoMIPS\t: 50.00\n", system.machine);
+    assert_processor("", system.machine);
+}
+
+static void test_optimiser_and_images(void **state) {
+    (void)state;
+    bpt_tuned_step step = {NULL, 32, BPT_F32, "adam\nw", 2, NULL};
+    const bpt_tuned_key none = key_with(step, 8, NULL);
+    /* A name is anybody's, and breaks no line. */
+    assert_string_equal(none.value[BPT_TUNED_OPTIMIZER], "adam\\x0aw");
+    assert_string_equal(none.value[BPT_TUNED_IMAGES], "none");
+    step.dataset = (const bpt_dataset *)&info;
+    for (int encoded = 0; encoded < 2; encoded++) {
+        info.encoded = encoded;
+        const bpt_tuned_key key = key_with(step, 8, NULL);
+        assert_string_equal(key.value[BPT_TUNED_IMAGES], encoded ? "encoded" : "raw");
+    }
 }
 
 /* Where one of the two loads nothing it says nothing of loading. */
@@ -352,6 +416,8 @@ int main(void) {
         cmocka_unit_test(test_lack_of_memory),
         cmocka_unit_test(test_path_of_a_host),
         cmocka_unit_test(test_key_of_a_step),
+        cmocka_unit_test(test_processors),
+        cmocka_unit_test(test_optimiser_and_images),
         cmocka_unit_test(test_how_images_are_stored),
     };
     snprintf(path, sizeof path, "tuned-%d.yaml", (int)getpid());
