@@ -1,6 +1,6 @@
 /* The steps of a side of bpt-tune's comparisons: what it trains on, and how often. */
 #include "base/memory.h"
-#include "storage/loader.h"
+#include "storage/loader/loader.h"
 #include "tests/base/near.h"
 #include "tests/storage/made_dataset.h"
 #include "tools/tune/contender.h"

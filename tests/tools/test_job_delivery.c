@@ -1,6 +1,6 @@
 /* What a job asks its samples' delivery for, and how long it waits for the first of them. */
 #include "base/log.h"
-#include "outer/watch.h"
+#include "outer/comm/watch.h"
 #include "tests/tools/made_job.h"
 #include "tools/train/job/job_parts.h"
 
