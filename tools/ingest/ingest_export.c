@@ -226,6 +226,8 @@ static bpt_status end_idx(const export *x, FILE **file, const char *name, bpt_st
 
 static bpt_status export_idx(export *x) {
     const bpt_dataset_info *info = x->info;
+    if (info->C != 1 && info->C != 3)
+        return bpt_fail(BPT_EDATA, "images of %u channels cannot be written as IDX (1)", info->C);
     if (info->C != 1 || info->n_classes > 256) {
         const bpt_status status =
             bpt_fail(BPT_EDATA, "IDX holds grey images of up to 256 classes, and these are %s",
