@@ -113,6 +113,14 @@ void bpt_text_keep_printable(char *text) {
     }
 }
 
+void bpt_text_time_left(double seconds, char *text) {
+    const unsigned left = (unsigned)(seconds < 3.5e6 ? seconds : 3.5e6), hours = left / 3600;
+    if (hours > 0)
+        snprintf(text, BPT_TIME_LEFT_SIZE, "%u:%02u:%02u", hours, left / 60 % 60, left % 60);
+    else
+        snprintf(text, BPT_TIME_LEFT_SIZE, "%02u:%02u", left / 60, left % 60);
+}
+
 bool bpt_text_is_utf8(const char *text) {
     const unsigned char *p = (const unsigned char *)text;
     while (*p) {

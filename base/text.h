@@ -34,6 +34,14 @@ unsigned bpt_text_unfit(const char *text);
  * which act as they do, become "?". */
 void bpt_text_keep_printable(char *text);
 
+enum { BPT_TIME_LEFT_SIZE = 16 };
+
+/** Writes how long something will take yet: "04:10", minutes and seconds, from an hour on
+ * "1:04:10".
+ * @param seconds from 0 on; what is beyond 3.5e6, or no number, becomes that, "972:13:20"
+ * @param[out] text shape [BPT_TIME_LEFT_SIZE] */
+void bpt_text_time_left(double seconds, char *text);
+
 /** @return whether a text is UTF-8: no surrogates, none longer than need be */
 bool bpt_text_is_utf8(const char *text);
 

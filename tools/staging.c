@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,23 +28,20 @@ bpt_staging_progress bpt_staging_begin(void) {
 
 void bpt_staging_show(bpt_staging_progress *p, const bpt_staging_sum *sum) {
     const uint64_t now = bpt_clock_ns();
-    char line[200], where[40] = "";
+    char line[200], where[40] = "", eta[BPT_TIME_LEFT_SIZE];
     if (now - p->last_ns < p->interval_ns || sum->n_whole == sum->n) return;
     p->last_ns = now;
     if (sum->n > 1) snprintf(where, sizeof where, " in %u copies", sum->n);
     const double rate = (double)sum->copied / bpt_clock_seconds_since(p->start_ns);
-    const uint64_t left_s =
-        sum->copied > 0 ? (uint64_t)((double)(sum->bytes - sum->done) / rate) : 0;
+    bpt_text_time_left(sum->copied > 0 ? (double)(sum->bytes - sum->done) / rate : 0, eta);
     if (sum->n_waiting > 0 && sum->n_waiting + sum->n_whole == sum->n)
         snprintf(line, sizeof line, "waiting for another job, which is at the same copy");
     else if (sum->copied == 0)
         snprintf(line, sizeof line, "checking what is copied already: %.0f of %.0f MB%s",
                  mb * (double)sum->done, mb * (double)sum->bytes, where);
     else
-        snprintf(line, sizeof line,
-                 "copying the dataset: %.0f of %.0f MB%s %.0f MB/s eta %02" PRIu64 ":%02" PRIu64,
-                 mb * (double)sum->done, mb * (double)sum->bytes, where, mb * rate, left_s / 60,
-                 left_s % 60);
+        snprintf(line, sizeof line, "copying the dataset: %.0f of %.0f MB%s %.0f MB/s eta %s",
+                 mb * (double)sum->done, mb * (double)sum->bytes, where, mb * rate, eta);
     bpt_log_progress(line);
 }
 

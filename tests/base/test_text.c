@@ -128,6 +128,22 @@ static void test_quote_that_is_none(void **state) {
     }
 }
 
+static void test_time_left(void **state) {
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } of[] = {{0, "00:00"},      {59.9, "00:59"},     {61, "01:01"},        {3599, "59:59"},
+              {3600, "1:00:00"}, {45296, "12:34:56"}, {3.6e6, "972:13:20"}, {1e300, "972:13:20"}};
+    char text[BPT_TIME_LEFT_SIZE];
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        bpt_text_time_left(of[i].seconds, text);
+        assert_string_equal(text, of[i].text);
+    }
+    bpt_text_time_left(0.0 / 0.0, text);
+    assert_string_equal(text, "972:13:20");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
@@ -137,6 +153,7 @@ int main(void) {
         cmocka_unit_test(test_escape_that_is_cut),
         cmocka_unit_test(test_quote),
         cmocka_unit_test(test_quote_that_is_none),
+        cmocka_unit_test(test_time_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,7 @@ static void test_nothing_is_done(void **state) {
     p.interval_ns = 0;
     assert_shows(&p, 0, 3, 60, "");
     assert_shows(&p, 1, 3, 60, "verified 1/3 images 0 img/s eta 04:00");
+    assert_shows(&p, 2, 1000, 60, "verified 2/1000 images 0 img/s eta 24:57:00");
 }
 
 int main(void) {

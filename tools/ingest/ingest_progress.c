@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,10 +22,9 @@ void bpt_ingest_progress_show(bpt_ingest_progress *p, uint64_t done, uint64_t to
     p->last_ns = now;
     const double seconds = (double)(now - p->start_ns) / 1e9;
     const double rate = (double)done / seconds;
-    const uint64_t left_s = total > done ? (uint64_t)((double)(total - done) / rate) : 0;
-    char line[160];
-    snprintf(line, sizeof line,
-             "%s %" PRIu64 "/%" PRIu64 " images %.0f img/s eta %02" PRIu64 ":%02" PRIu64, p->verb,
-             done, total, rate, left_s / 60, left_s % 60);
+    char line[160], eta[BPT_TIME_LEFT_SIZE];
+    bpt_text_time_left(total > done ? (double)(total - done) / rate : 0, eta);
+    snprintf(line, sizeof line, "%s %" PRIu64 "/%" PRIu64 " images %.0f img/s eta %s", p->verb,
+             done, total, rate, eta);
     bpt_log_progress(line);
 }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "outer/comm/notice.h"
 #include "outer/comm/watch.h"
 #include "tools/evaluate.h"
@@ -198,17 +199,17 @@ static progress measure(const bpt_job *job) {
 }
 
 static void print_progress(const bpt_job *job, const progress *p) {
-    char line[256], stale[64] = "";
+    char line[256], stale[64] = "", eta[BPT_TIME_LEFT_SIZE];
     if (bpt_update_is_async(job->update))
         snprintf(stale, sizeof stale, " stale p50 %" PRIu64 " max %" PRIu64,
                  stale_median(&job->interval), job->interval.stale_max);
-    const unsigned eta = (unsigned)(p->eta_s < 3.5e6 ? p->eta_s : 3.5e6);
+    bpt_text_time_left(p->eta_s, eta);
     snprintf(line, sizeof line,
              "step %" PRIu64 "/%" PRIu64
-             " epoch %.1f loss %.3f lr %.1e %.0f img/s data %.0f%% wait %.0f%%%s eta %02u:%02u",
+             " epoch %.1f loss %.3f lr %.1e %.0f img/s data %.0f%% wait %.0f%%%s eta %s",
              p->step, (job->total_samples + job->batch_all - 1) / job->batch_all,
              bpt_job_epoch(job), p->loss, (double)p->rate, p->images_per_s, 100 * p->data_share,
-             100 * p->wait_share, stale, eta / 60, eta % 60);
+             100 * p->wait_share, stale, eta);
     bpt_log_progress(line);
 }
 

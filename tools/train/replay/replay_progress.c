@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,13 +33,13 @@ static void print(const bpt_replay_progress *p, double seconds, float rate) {
     const uint64_t samples = p->samples - p->first_sample;
     const double left_s =
         (double)(p->n_steps - p->done) * seconds / (double)(p->done - p->first_step);
-    const unsigned eta = (unsigned)(left_s < 3.5e6 ? left_s : 3.5e6);
-    char line[256];
+    char line[256], eta[BPT_TIME_LEFT_SIZE];
+    bpt_text_time_left(left_s, eta);
     snprintf(line, sizeof line,
-             "step %" PRIu64 "/%" PRIu64 " epoch %.1f loss %.3f lr %.1e %.0f img/s eta %02u:%02u",
+             "step %" PRIu64 "/%" PRIu64 " epoch %.1f loss %.3f lr %.1e %.0f img/s eta %s",
              p->done / p->n_ranks, bpt_replay_progress_steps(p),
              (double)p->samples / (double)p->epoch_samples, p->loss_sum / (double)samples,
-             (double)rate, (double)samples / seconds, eta / 60, eta % 60);
+             (double)rate, (double)samples / seconds, eta);
     bpt_log_progress(line);
 }
 
