@@ -329,6 +329,42 @@ static void test_gradient_that_is_no_number(void **state) {
     }
 }
 
+/* Nothing of a segment is updated. */
+static void check_no_trust(net_fixture *f, const bpt_segment *t, float *gradient) {
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_GRADIENTS, gradient));
+    assert_int_equal(bpt_network_apply(f->net, 0.1f), BPT_ENUMERIC);
+    float *weights = net_vector(f, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", weights + t->offset, f->weights + t->offset, t->count);
+    free(weights);
+}
+
+/* By way of the norm one weight that is no number would reach all others of its segment, in other
+ * ranges, too; and so would a trust that is larger than any float. */
+static void test_trust_that_is_no_number(void **state) {
+    enum { INFINITE, NONE, TOO_LARGE, N_CASES };
+    (void)state;
+    for (int i = 0; i < 2 * N_CASES; i++) {
+        const double decay = i < N_CASES ? 0.0 : 0.125;
+        const recipe r = {"lars", {.optimizer = &bpt_optimizer_lars, .eta = 0.5, .decay = decay}};
+        if (i % N_CASES == TOO_LARGE && decay > 0.0) continue; /* which bounds it */
+        net_fixture f = open_net(&r, 2);
+        const bpt_segment *t = f.model->segments.items;
+        while (strcmp(t->name, "fc2.weight") != 0) t++;
+        float *gradient = net_floats(f.n_weights);
+        random_fill(gradient, f.n_weights, 1);
+        if (i % N_CASES == INFINITE) f.weights[t->offset + 3] = INFINITY;
+        if (i % N_CASES == NONE) f.weights[t->offset + 3] = NAN;
+        for (size_t j = t->offset; i % N_CASES == TOO_LARGE && j < t->offset + t->count; j++) {
+            f.weights[j] *= 1e10f;
+            gradient[j] *= 1e-35f;
+        }
+        check_no_trust(&f, t, gradient);
+        free(gradient);
+        net_close(&f);
+    }
+}
+
 /* ---- memory ---- */
 
 static void test_state_costs_what_it_needs(void **state) {
@@ -407,6 +443,7 @@ int main(void) {
         cmocka_unit_test(test_loose_bound_changes_nothing),
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_gradient_that_is_no_number),
+        cmocka_unit_test(test_trust_that_is_no_number),
         cmocka_unit_test(test_state_costs_what_it_needs),
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_no_memory),
