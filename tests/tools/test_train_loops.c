@@ -44,7 +44,7 @@ static void assert_calls(const char *calls) {
 bpt_status __wrap_bpt_job_step(bpt_job *job, bool gradient_only);
 bpt_status __wrap_bpt_job_apply(bpt_job *job, float rate);
 float __wrap_bpt_job_rate(const bpt_job *job);
-uint32_t __wrap_bpt_job_wants(const bpt_job *job);
+uint32_t __wrap_bpt_job_wants(bpt_job *job);
 void __wrap_bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 bpt_status __wrap_bpt_job_report(bpt_job *job);
 bpt_status __wrap_bpt_job_report_rest(bpt_job *job);
@@ -79,7 +79,7 @@ bpt_status __wrap_bpt_job_apply(bpt_job *job, float rate) {
     return call("apply");
 }
 
-uint32_t __wrap_bpt_job_wants(const bpt_job *job) {
+uint32_t __wrap_bpt_job_wants(bpt_job *job) {
     (void)job;
     return world.wants;
 }

@@ -196,7 +196,7 @@ run 0 "$train" "${good[@]}" --output kept --force
 same_weights runs/one kept
 fails_well 3 "$train" "${good[@]}" --output runs/new --resume runs/one
 says 'no whole checkpoint'
-says "a run makes them with --checkpoint-every"
+says "a run makes them every ten minutes, with --checkpoint-every or on a signal"
 fails_well 3 "$train" "${good[@]}" --output runs/new --resume nowhere
 [ ! -e runs/new ] || die "a refused --resume leaves a run folder"
 run 0 "$train" "${good[@]}" --output runs/auto --resume auto # nothing there: starts

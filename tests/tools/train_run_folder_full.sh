@@ -31,6 +31,17 @@ says 'its weights and a checkpoint take 5.2 MB'
 run 0 ranks 2 "$train" "${job[@]}" --update sgwu # none is due: its weights alone
 rm -r small/run
 
+# One that only the clock asks for is not made where there is no room for it, and ends no run.
+run 0 "$train" "${job[@]}" --momentum 0.9 --epochs "$(length 60 20)" --log-interval 10 --checkpoint-minutes 0.001
+says 'warn: no checkpoint is made by time: one and the weights at the end take 3.2 MB, '
+[ -z "$(ls small/run/checkpoints)" ] || die "a checkpoint without room: $(ls small/run/checkpoints)"
+rm -r small/run
+size 6m
+run 0 "$train" "${job[@]}" --momentum 0.9 --epochs "$(length 60 20)" --log-interval 10 --checkpoint-minutes 0.001
+! grep -q 'no checkpoint is made' err || die "a warning though there is room"
+[ -n "$(ls small/run/checkpoints)" ] || die "no checkpoint though there is room"
+rm -r small/run
+
 # Room for what it must have, not for all that it keeps: it says so, and goes on once there is room.
 kept=(--checkpoint-every 6 --checkpoint-keep 9 --momentum 0.9)
 size 6656k

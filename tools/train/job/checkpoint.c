@@ -267,7 +267,7 @@ bpt_status bpt_checkpoint_expect(const char *resume) {
     const bpt_status status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
     bpt_hint(
         "--resume takes a run folder or one of its checkpoints/step-NNNNNNNN; a run makes them "
-        "with --checkpoint-every or on a signal");
+        "every ten minutes, with --checkpoint-every or on a signal");
     return status;
 }
 

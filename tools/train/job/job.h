@@ -19,6 +19,7 @@
 #include "tools/train/exchange/gradient_sums.h"
 #include "tools/train/exchange/pace.h"
 #include "tools/train/exchange/quality.h"
+#include "tools/train/job/checkpoint_clock.h"
 #include "tools/train/job/counters.h"
 #include "tools/train/job/placed.h"
 #include "tools/train/options/learning_options.h"
@@ -112,6 +113,7 @@ struct bpt_job {
     bpt_pinned flat_pinned;                /* it is, if that helps copies */
     uint64_t eval_every, checkpoint_every; /* samples of progress between them; 0: never */
     uint64_t next_eval, next_checkpoint;   /* progress at which they are due; UINT64_MAX: never */
+    bpt_checkpoint_clock checkpoint_clock; /* of rank 0; others ask for none by time */
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
@@ -221,8 +223,9 @@ bpt_status bpt_job_report_rest(bpt_job *job);
 bool bpt_job_is_asked(const bpt_job *job);
 
 /** @return BPT_MEET_* bits that this rank asks for: what it was told by signal, a checkpoint once
- * per signal, and the end also where another rank was told */
-uint32_t bpt_job_wants(const bpt_job *job);
+ * per signal, and the end also where another rank was told; of rank 0 a checkpoint by time, too,
+ * unless its disk has no room for one, of which it warns */
+uint32_t bpt_job_wants(bpt_job *job);
 
 /** Evaluates the network's present weights on the test split and writes an event. An evaluation
  * that is stopped stays due (eval_due).

@@ -122,6 +122,11 @@ bpt_run_need bpt_job_need(const bpt_job *job, bool apart);
  * @return BPT_OK, BPT_ENOSPC (with hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__job_check_room(const bpt_job *job);
 
+/** Rank 0, while the run is under way: warns where there is none.
+ * @return whether there is room for one more checkpoint, and for the weights at the end if they are
+ *         written to the same disk */
+bool bpt_job_has_room(const bpt_job *job);
+
 /** Makes room in the folder, writes config.yaml and what the ranks are tuned by, and opens the log
  * file. Collective.
  * @param anew no checkpoint: what an earlier attempt left is removed

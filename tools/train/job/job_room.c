@@ -22,7 +22,7 @@ typedef struct {
     uint64_t goes; /* of what is removed or replaced */
 } contents;
 
-static bpt_status look_at_checkpoints(const bpt_job *job, contents *h) {
+static bpt_status list_checkpoints(const bpt_job *job, contents *h) {
     char *checkpoints;
     uint64_t goes = 0;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
@@ -31,6 +31,11 @@ static bpt_status look_at_checkpoints(const bpt_job *job, contents *h) {
         bpt_checkpoint_bytes(checkpoints, step, &h->checkpoints, &h->n, &goes);
     bpt_free(checkpoints);
     h->goes += goes;
+    return status;
+}
+
+static bpt_status look_at_checkpoints(const bpt_job *job, contents *h) {
+    const bpt_status status = list_checkpoints(job, h);
     while (bpt_run_folder_replaces(job->run) && h->n > 0) h->goes += h->checkpoints[--h->n];
     return status;
 }
@@ -45,12 +50,12 @@ static uint64_t late(const bpt_job *job) {
     return bpt_update_merges(job->update) ? 2 * job->pace.limit * job->batch_all : 0;
 }
 
-static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h) {
+static bpt_run_writes writes_of(const bpt_job *job, const disk *d, const contents *h) {
     const uint64_t weights = job->model->segments.n_elements * sizeof(float);
     const bpt_learning learning = bpt_train_learning(job->options, job->lr_factor);
     const uint64_t vectors = 1 + bpt_checkpoint_velocities(job) +
                              job->n_workers * learning.optimizer->n_states(&learning);
-    return bpt_run_need_of(&(bpt_run_writes){
+    return (bpt_run_writes){
         .weights = d->has_weights ? weights : 0,
         .checkpoint = vectors * weights,
         .progress = job->count.progress,
@@ -60,7 +65,12 @@ static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h
         .keep = (uint64_t)job->options->checkpoint_keep,
         .there = h->checkpoints,
         .n_there = h->n,
-    });
+    };
+}
+
+static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h) {
+    const bpt_run_writes writes = writes_of(job, d, h);
+    return bpt_run_need_of(&writes);
 }
 
 bpt_run_need bpt_job_need(const bpt_job *job, bool apart) {
@@ -130,4 +140,41 @@ bpt_status bpt__job_check_room(const bpt_job *job) {
     const bpt_status status = check(job, &(disk){checkpoints, false, true});
     bpt_free(checkpoints);
     return status;
+}
+
+/* ---- one more checkpoint, while the run is under way ---- */
+
+/* As if one were certain to come, and then the end. */
+static bpt_run_need need_of_one_more(const bpt_job *job, const disk *d, const contents *h) {
+    bpt_run_writes writes = writes_of(job, d, h);
+    writes.progress = writes.late = 0;
+    writes.every = 1;
+    writes.total = 3;
+    return bpt_run_need_of(&writes);
+}
+
+static bool has_room(const bpt_job *job, const disk *d) {
+    const double mb = 1e-6;
+    const bpt_file_system fs = bpt_file_system_at(d->path);
+    contents h = {0}; /* what --force replaces is gone */
+    if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return true;
+    if (list_checkpoints(job, &h) != BPT_OK) return false; /* whoever asks for one is told */
+    const uint64_t least = need_of_one_more(job, d, &h).least, there = fs.free_bytes + h.goes;
+    bpt_free(h.checkpoints);
+    if (there >= least) return true;
+    bpt_warn("no checkpoint is made by time: %s %.1f MB, %.1f MB are free in %s",
+             d->has_weights ? "one and the weights at the end take" : "one takes",
+             mb * (double)least, mb * (double)there, d->path);
+    return false;
+}
+
+bool bpt_job_has_room(const bpt_job *job) {
+    const char *path = bpt_run_folder_path(job->run);
+    char *checkpoints;
+    if (!bpt_run_folder_is_apart(path, "checkpoints"))
+        return has_room(job, &(disk){path, true, true});
+    if (bpt_run_folder_entry(job->run, "checkpoints", &checkpoints) != BPT_OK) return false;
+    const bool has = has_room(job, &(disk){checkpoints, false, true});
+    bpt_free(checkpoints);
+    return has;
 }

@@ -1,4 +1,5 @@
 /* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "outer/placement/link_speed.h"
@@ -246,6 +247,9 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, bpt__job_open_delivery(job), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
+    if (job->rank == 0)
+        job->checkpoint_clock =
+            bpt_checkpoint_clock_begin(job->options->checkpoint_minutes, bpt_clock_ns());
     job->eval_due = c && c->eval_due;
     BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
                  done);

@@ -7,7 +7,7 @@
 #include "outer/comm/watch.h"
 #include "tools/evaluate.h"
 #include "tools/train/job/chance.h"
-#include "tools/train/job/job.h"
+#include "tools/train/job/job_parts.h"
 #include "tools/train/job/signals.h"
 #include "tools/train/options/train_rule.h"
 
@@ -267,11 +267,21 @@ bpt_status bpt_job_report_rest(bpt_job *job) {
 /* ---- what is asked by signal ---- */
 
 bool bpt_job_is_asked(const bpt_job *job) {
-    return bpt_signals_asked() || bpt_comm_stop_told(job->comm);
+    return bpt_signals_asked() || bpt_comm_stop_told(job->comm) ||
+           bpt_checkpoint_clock_due(&job->checkpoint_clock, bpt_clock_ns());
 }
 
-uint32_t bpt_job_wants(const bpt_job *job) {
-    return bpt_signals_wants() | (bpt_comm_stop_told(job->comm) ? BPT_MEET_STOP : 0);
+/* A checkpoint that nobody asked for ends no job for want of room. */
+static uint32_t due_by_time(bpt_job *job) {
+    const uint64_t now_ns = bpt_clock_ns();
+    if (!bpt_checkpoint_clock_due(&job->checkpoint_clock, now_ns)) return 0;
+    bpt_checkpoint_clock_put_off(&job->checkpoint_clock, now_ns, 0);
+    return bpt_job_has_room(job) ? BPT_MEET_CHECKPOINT : 0;
+}
+
+uint32_t bpt_job_wants(bpt_job *job) {
+    return bpt_signals_wants() | (bpt_comm_stop_told(job->comm) ? BPT_MEET_STOP : 0) |
+           due_by_time(job);
 }
 
 /* ---- evaluation ---- */

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "tools/train/job/checkpoint.h"
 #include "tools/train/loop/train_loop.h"
 
@@ -15,6 +16,14 @@ static bpt_status tell_servers(bpt_job *job, uint32_t *reasons) {
     return BPT_OK;
 }
 
+static bpt_status save(bpt_job *job) {
+    const uint64_t start_ns = bpt_clock_ns();
+    BPT_TRY(bpt_checkpoint_save(job));
+    const uint64_t now_ns = bpt_clock_ns();
+    bpt_checkpoint_clock_put_off(&job->checkpoint_clock, now_ns, now_ns - start_ns);
+    return BPT_OK;
+}
+
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     BPT_TRY(tell_servers(job, &reasons));
     *over = (reasons & BPT_MEET_END) != 0;
@@ -26,7 +35,7 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
         if (!stop) BPT_TRY(bpt_job_evaluate(job, true, &stop));
     }
     if (stop) BPT_TRY(bpt_job_report_rest(job));
-    if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(bpt_checkpoint_save(job));
+    if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(save(job));
     if (!stop) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));

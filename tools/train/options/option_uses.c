@@ -102,6 +102,7 @@ static const dependent dependents[] = {
     {"tuned", BY_TASK, " train check dry-run bench "},
     {"eval-every", BY_TASK, " train check dry-run "},
     {"checkpoint-every", BY_TASK, " train check dry-run "},
+    {"checkpoint-minutes", BY_TASK, " train check dry-run "},
     {"checkpoint-keep", BY_TASK, " train check dry-run "},
     {"resume", BY_TASK, " train check dry-run "},
     {"bench", BY_TASK, " train check dry-run bench "},

@@ -67,3 +67,23 @@ const char bpt_train_precision_help[] =
     "stay floats. bf16 needs a processor or GPU that multiplies it; auto is\n"
     "bf16 there and fp32 elsewhere; bf16-emulated does without, slowly, on\n"
     "cores; tf32, on a GPU: floats, multiplied with less precision";
+
+const char bpt_train_step_limit_help[] =
+    "with sgd: a step moves the weights of no layer by more than C times\n"
+    "their length, momentum aside; auto: 0.01 where --lr-scale makes the\n"
+    "rate that of several ranks, else no limit; 0: no limit";
+
+const char bpt_train_server_momentum_help[] =
+    "under agwu and sgwu: what every update of the global weights keeps of\n"
+    "their change before; in the long run a push counts 1/(1-B) times, so\n"
+    "lower --lr or give --lr-scale none; 0: none";
+
+const char bpt_train_tuned_help[] =
+    "file of bpt-tune for this machine, model and batch: its threads,\n"
+    "policy, ... count where these options are not given, and convolutions\n"
+    "are cut by its costs; %h in its path stands for the name of the host";
+
+const char bpt_train_quality_help[] =
+    "under agwu and sgwu: whether a push also counts by how good the rank's\n"
+    "weights are: held-out judges them at every push by a batch of\n"
+    "training images that no rank trains on";

@@ -12,6 +12,10 @@ extern const char bpt_train_order_help[];
 extern const char bpt_train_update_help[];
 extern const char bpt_train_placement_help[];
 extern const char bpt_train_shared_momentum_help[];
+extern const char bpt_train_step_limit_help[];
+extern const char bpt_train_server_momentum_help[];
+extern const char bpt_train_tuned_help[];
+extern const char bpt_train_quality_help[];
 extern const char bpt_train_device_help[];
 extern const char bpt_train_precision_help[];
 

@@ -179,9 +179,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .unit = "auto|C",
      .check = bpt_step_limit_check,
-     .help = "with sgd: a step moves the weights of no layer by more than C times\n"
-             "their length, momentum aside; auto: 0.01 where --lr-scale makes the\n"
-             "rate that of several ranks, else no limit; 0: no limit"},
+     .help = bpt_train_step_limit_help},
     {.name = "label-smoothing",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(label_smoothing),
@@ -365,9 +363,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(quality),
      .value = "off",
      .choices = "off|held-out",
-     .help = "under agwu and sgwu: whether a push also counts by how good the rank's\n"
-             "weights are: held-out judges them at every push by a batch of\n"
-             "training images that no rank trains on"},
+     .help = bpt_train_quality_help},
     {.name = "held-out",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(held_out),
@@ -398,9 +394,7 @@ static const bpt_option rows[] = {
      .value = "0",
      .max = 0.9999,
      .unit = "B",
-     .help = "under agwu and sgwu: what every update of the global weights keeps of\n"
-             "their change before; in the long run a push counts 1/(1-B) times, so\n"
-             "lower --lr or give --lr-scale none; 0: none"},
+     .help = bpt_train_server_momentum_help},
     {.name = "delay-compensation",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(delay_compensation),
@@ -503,9 +497,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(tuned),
      .unit = "FILE",
-     .help = "file of bpt-tune for this machine, model and batch: its threads,\n"
-             "policy, ... count where these options are not given, and convolutions\n"
-             "are cut by its costs; %h in its path stands for the name of the host"},
+     .help = bpt_train_tuned_help},
 
     {.group = "the run",
      .name = "eval-every",
@@ -521,7 +513,15 @@ static const bpt_option rows[] = {
      .value = "0",
      .max = 1e12,
      .unit = "STEPS",
-     .help = "steps between checkpoints; 0: only on a signal (below)"},
+     .help = "steps between checkpoints; 0: only by time and on a signal (below)"},
+    {.name = "checkpoint-minutes",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(checkpoint_minutes),
+     .value = "10",
+     .max = 1e6,
+     .unit = "MINUTES",
+     .help = "time after which one is made if there was no other, rarer where that\n"
+             "would take more than a hundredth of the time; 0: none"},
     {.name = "checkpoint-keep",
      .type = BPT_OPTION_INT,
      .offset = FIELD(checkpoint_keep),

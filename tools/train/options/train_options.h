@@ -93,6 +93,7 @@ typedef struct bpt_train_options {
     bpt_tuning *tuning; /* what is in it (tools/train/run/tuning.h); NULL before it is read */
     /* run */
     int64_t checkpoint_every, checkpoint_keep;
+    double checkpoint_minutes;
     double eval_every;
     const char *resume;
     double log_interval;
