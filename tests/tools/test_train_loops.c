@@ -50,6 +50,7 @@ bpt_status __wrap_bpt_job_report(bpt_job *job);
 bpt_status __wrap_bpt_job_report_rest(bpt_job *job);
 bpt_status __wrap_bpt_job_evaluate(bpt_job *job, bool together, bool *stopped);
 bpt_status __wrap_bpt_checkpoint_save(bpt_job *job);
+void __wrap_bpt_train_say_ranks(bpt_job *job);
 bpt_status __wrap_bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 bpt_status __wrap_bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply);
 bpt_status __wrap_bpt_exchange_serve(bpt_exchange *x, uint32_t root, void *data, size_t bytes);
@@ -108,6 +109,11 @@ bpt_status __wrap_bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
 bpt_status __wrap_bpt_checkpoint_save(bpt_job *job) {
     (void)job;
     return call("save");
+}
+
+void __wrap_bpt_train_say_ranks(bpt_job *job) {
+    (void)job;
+    (void)call("ranks");
 }
 
 bpt_status __wrap_bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
@@ -229,7 +235,7 @@ static void test_local(void **state) {
     job.total_samples = 10 * MADE_BATCH;
     world.wants = BPT_MEET_STOP;
     assert_int_equal(bpt_train_local(&job), BPT_ESTOPPED);
-    assert_calls("step report rest save ");
+    assert_calls("step report rest save ranks ");
 }
 
 /* ---- meetings ---- */
@@ -246,22 +252,25 @@ static void test_meetings(void **state) {
     bpt_train_options o = made.options;
     bpt_job job = job_with(BPT_UPDATE_ALLREDUCE, 2);
     job.options = &o;
+    job.checkpoint_clock.every_ns = 1000;
     assert_int_equal(meet(&job, 0, false), BPT_OK);
+    assert_int_equal(job.checkpoint_clock.due_ns, 0);
     assert_calls("");
     assert_int_equal(meet(&job, BPT_MEET_EVAL | BPT_MEET_CHECKPOINT, false), BPT_OK);
     assert_calls("evaluate save ");
+    assert_int_equal(job.checkpoint_clock.due_ns, world.clock_ns + 1000);
     assert_int_equal(meet(&job, BPT_MEET_END | BPT_MEET_EVAL | BPT_MEET_CHECKPOINT, true), BPT_OK);
     assert_calls("rest ");
     /* A stop does not wait for an evaluation: it stays due. */
     job.eval_due = false;
     assert_int_equal(meet(&job, BPT_MEET_EVAL | BPT_MEET_STOP, false), BPT_ESTOPPED);
-    assert_calls("rest save ");
+    assert_calls("rest save ranks ");
     assert_true(job.eval_due);
     assert_string_equal(bpt_error_last()->hint, "go on with the same command and --resume auto");
     o.force = true;
     world.stops = true; /* while it is evaluated */
     assert_int_equal(meet(&job, BPT_MEET_EVAL, false), BPT_ESTOPPED);
-    assert_calls("evaluate rest save ");
+    assert_calls("evaluate rest save ranks ");
     assert_string_equal(bpt_error_last()->hint,
                         "go on with the same command and --resume auto in place of --force");
 }

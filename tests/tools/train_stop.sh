@@ -33,6 +33,7 @@ done
 kill -s TERM "$(rank_process 2)" || die "no second rank"
 finish 75 30
 says "checkpoint saved"
+says "rank  host" # what each has brought until then
 
 # All evaluate, and one is told.
 start_ranks 2 "$train" "${wide[@]}" --update sgwu --output runs/sgwu
@@ -52,5 +53,6 @@ await runs/rest/checkpoints/step-00000003/DONE '' # the evaluation follows after
 sleep 1
 kill -s TERM "$pid"
 finish 75 30
+! grep -q 'training was limited by' err || die "a run shorter than --log-interval tells what limited it"
 grep -q '"event": "eval"' runs/rest/metrics.jsonl && die "an evaluation has ended before the stop"
 check_json <(tail -n 1 runs/rest/metrics.jsonl) 'd["event"] == "step"' 'd["step"] >= 3' 'd["loss"] > 0'

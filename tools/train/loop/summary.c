@@ -147,11 +147,15 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
     bpt_json_close_object(w);
 }
 
-static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
+static void say_ranks(const bpt_job *job, const bpt_rank_summary *ranks) {
     if (job->n_ranks > 1)
         bpt_rank_table_say(job, ranks);
     else
         bpt_rank_limit_say(&ranks[0]);
+}
+
+static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
+    say_ranks(job, ranks);
     if (job->delivery)
         bpt_info("rank 0 has given out %llu samples, %.1f MB",
                  (unsigned long long)ranks[0].data.items_sent,
@@ -207,18 +211,34 @@ static bpt_status write_results(bpt_job *job, const bpt_rank_summary *ranks) {
     return BPT_OK;
 }
 
+/* What every rank has done until now, on all ranks. Collective.
+ * @param status of this rank until here: none does it where one has failed
+ * @param[out] all to be freed in any case; shape [n_ranks] */
+static bpt_status gather(bpt_job *job, bpt_status status, bpt_rank_summary **all) {
+    bpt_rank_summary mine = {0};
+    *all = NULL;
+    if (status == BPT_OK) status = BPT_NEW("summaries", job->n_ranks, all);
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    summarise_rank(job, &mine);
+    return bpt_comm_allgather(job->comm, &mine, sizeof mine, *all);
+}
+
+void bpt_train_say_ranks(bpt_job *job) {
+    bpt_rank_summary *all;
+    const bool told_of_steps = bpt_clock_seconds_since(job->start_ns) >= job->options->log_interval;
+    if (gather(job, BPT_OK, &all) == BPT_OK && job->rank == 0 && told_of_steps) say_ranks(job, all);
+    bpt_free(all);
+}
+
 bpt_status bpt_train_finish(bpt_job *job) {
-    bpt_rank_summary mine = {0}, *all = NULL;
+    bpt_rank_summary *all;
     bool stopped;
     job->count.unreported = 0;
     BPT_TRY(bpt_job_evaluate(job, true, &stopped));
     if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
     bpt_comm_doing(job->comm, "the end of the run");
-    bpt_status status = BPT_NEW("summaries", job->n_ranks, &all);
-    if (status == BPT_OK && job->delivery) status = bpt_delivery_settle(job->delivery);
-    status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) summarise_rank(job, &mine);
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
+    bpt_status status =
+        gather(job, job->delivery ? bpt_delivery_settle(job->delivery) : BPT_OK, &all);
     if (status == BPT_OK && job->rank == 0) {
         status = write_results(job, all);
         if (status != BPT_OK) status = explain_failure(job, status);

@@ -38,6 +38,10 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over);
  * @return BPT_OK, BPT_ESTOPPED (meanwhile; a checkpoint is saved), or any error of the parts */
 bpt_status bpt_train_catch_up(bpt_job *job);
 
+/** Says what every rank has brought so far, as at the end, unless the run was shorter than
+ * --log-interval; collective. Where it fails nothing is said. */
+void bpt_train_say_ranks(bpt_job *job);
+
 /** Evaluates the final weights, writes them and the summary; collective.
  * @return BPT_OK, BPT_ESTOPPED (told to stop before the weights were evaluated; there is a
  *         checkpoint to finish from) or any error of the parts */

@@ -37,6 +37,7 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     if (stop) BPT_TRY(bpt_job_report_rest(job));
     if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(save(job));
     if (!stop) return BPT_OK;
+    bpt_train_say_ranks(job);
     const bpt_status status =
         bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
     bpt_hint("go on with the same command and --resume auto%s",
