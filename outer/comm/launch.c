@@ -47,6 +47,7 @@ bpt_launch bpt_launch_read(const char *(*get)(const char *name)) {
         if (!read_number(get, k->size, 1, &launch.size)) continue;
         launch.launcher = k->name;
         launch.connects = launch.connects || k->connects;
+        launch.is_mpirun = k == &kinds[0];
         (void)read_number(get, k->rank, 0, &launch.rank);
         (void)read_number(get, k->on_host, 1, &launch.on_host);
         break;

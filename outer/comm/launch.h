@@ -20,6 +20,7 @@ typedef struct bpt_launch {
     uint32_t size;        /* processes that were started together, 1 unless it is known */
     uint32_t on_host;     /* of these on this host, 1 unless it is known */
     bool connects;        /* it left what MPI finds the other processes by */
+    bool is_mpirun;       /* Open MPI's, whose options can be named */
 } bpt_launch;
 
 /** @param get what looks a variable up, as getenv() does; NULL for one that is not set */

@@ -47,7 +47,7 @@ static void test_open_mpi(void **state) {
     assert_int_equal(launch.rank, 4);
     assert_int_equal(launch.size, 6);
     assert_int_equal(launch.on_host, 2);
-    assert_true(launch.connects);
+    assert_true(launch.connects && launch.is_mpirun);
     assert_false(bpt_launch_is_split(&launch, 6));
     assert_true(bpt_launch_is_split(&launch, 1));
 }
@@ -121,6 +121,7 @@ static void test_nonsense(void **state) {
         const bpt_launch launch = READ({"PMI_SIZE", values[i]}, {"SLURM_STEP_NUM_TASKS", "2"});
         assert_int_equal(launch.size, 2); /* of the next kind that makes sense */
         assert_string_equal(launch.launcher, "srun");
+        assert_false(launch.is_mpirun);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -214,9 +215,16 @@ static void assert_said(const char *text) {
     assert_string_equal(job.said, text);
 }
 
-/* Bound to a core while others are idle. */
+/* Bound to a core while others are idle, by a launcher that can be told, or by whatever it was. */
 static void test_bound_ranks(void **state) {
     (void)state;
+    static const rank_of one[] = {{'a', 0, 2, false}, {'a', 2, 4, false}};
+    set_job(one, 2, 1, 16, 1);
+    assert_chosen(0, 2, 1, 1, 2);
+    assert_said(
+        "rank 1 on made-up is bound to 1 core and wants 8 threads: what started it allows no more "
+        "(taskset, a container, or srun without --cpu-bind=none)");
+    assert_int_equal(setenv("OMPI_COMM_WORLD_SIZE", "2", true), 0);
     static const rank_of bound[] = {{'a', 0, 2, false}, {'a', 2, 4, false}};
     set_job(bound, 2, 1, 16, 1);
     assert_chosen(0, 2, 1, 1, 2);

@@ -47,7 +47,7 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     f->serves = serves(o, comm);
     f->threads = f->serves ? 1 : (uint32_t)o->threads;
     if (sched_getaffinity(0, sizeof f->allowed, &f->allowed) != 0) CPU_ZERO(&f->allowed);
-    f->launched = bpt_launch_here().launcher != NULL;
+    f->launched = bpt_launch_here().is_mpirun;
 }
 
 static void look_at_data(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {

@@ -27,7 +27,7 @@ typedef struct bpt_check_facts {
     uint32_t cores;      /* that this rank may use, at least 1 */
     uint32_t quota;      /* cores whose time control groups leave the ranks of its host */
     uint32_t threads;    /* that --threads wants; 0: as many as there are cores */
-    bool launched;       /* by an mpirun or the like, which may have bound it */
+    bool launched;       /* by mpirun, which may have bound it */
     bool serves;         /* a server, which computes next to nothing */
     bool on_device;      /* a device computes for it, without the cores */
     cpu_set_t allowed;   /* processors that it may use; none: not known */

@@ -56,7 +56,8 @@ static void find_bound(const search *s, uint32_t r) {
         report(s, false, r,
                f->launched
                    ? "give mpirun the option --bind-to none"
-                   : "what started it allows no more (taskset, a container or batch system)",
+                   : "what started it allows no more (taskset, a container, or srun without "
+                     "--cpu-bind=none)",
                "is bound to one core, and no rank may use %u of the host's %u processors", unused,
                f->processors);
     else if (lacks)

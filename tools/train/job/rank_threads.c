@@ -59,13 +59,14 @@ static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_w
 
 /* By mpirun, which can be told, or by whatever else started it. */
 static void warn_bound(const bpt_comm *comm, unsigned cores, unsigned wanted) {
-    char advice[96];
-    if (bpt_launch_here().launcher)
+    char advice[112];
+    if (bpt_launch_here().is_mpirun)
         snprintf(advice, sizeof advice,
                  "give mpirun the option --bind-to none (or --map-by slot:PE=%u)", wanted);
     else
         snprintf(advice, sizeof advice,
-                 "what started it allows no more (taskset, a container or batch system)");
+                 "what started it allows no more (taskset, a container, or srun without "
+                 "--cpu-bind=none)");
     bpt_warn("rank %u on %s is bound to %u core%s and wants %u thread%s: %s", bpt_comm_rank(comm),
              bpt_comm_host(comm, bpt_comm_rank(comm)), cores, cores == 1 ? "" : "s", wanted,
              wanted == 1 ? "" : "s", advice);
