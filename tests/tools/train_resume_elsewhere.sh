@@ -79,6 +79,12 @@ run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
     --output runs/agwu-sum --resume "$before"
 run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$before"
 says "--seed differs"
+# Fewer epochs have fewer rounds, which nobody asked for; data that were not given out again are none that are missing.
+run 0 ranks 2 "$train" "${both[@]}" --epochs 1 --output runs/agwu-short --resume "$before"
+says "(--epochs differs)"
+run 0 ranks 2 "$train" "${both[@]}" --epochs 3 --idpa-rounds 64 --output runs/agwu-many --resume "$before"
+says "(--epochs differs)"
+! grep -q 'never given out' err || die "images are missing that the job before had"
 run 3 ranks 2 "$train" "${both[@]}" --model lenet --output runs/agwu-lenet --resume "$before"
 
 # Without momentum and with one rate nothing is left of another job but the order of samples. Under

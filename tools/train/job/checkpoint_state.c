@@ -165,10 +165,10 @@ static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
         {"seed", (uint64_t)job->options->seed, "--seed", NEEDED},
         {"order", bpt_train_order(job->options).kind, "--order", WAS_0},
         {"order_block", bpt_train_order(job->options).block, "--order-block", WAS_0},
-        {"rounds", bpt_job_rounds(job), "--idpa-rounds", NEEDED},
         {"held_out", job->held_out, "--quality or --held-out", WAS_0},
         {"train_samples", job->epoch_samples, "the number of training samples", NEEDED},
         {"total_samples", job->total_samples, "--epochs", NEEDED},
+        {"rounds", bpt_job_rounds(job), "--idpa-rounds", NEEDED}, /* auto goes by epochs */
         {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", NEEDED},
         {"velocities", bpt_checkpoint_velocities(job), "--server-momentum, 0 in one of the two,",
          WAS_0},

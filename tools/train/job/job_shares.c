@@ -48,7 +48,7 @@ bpt_status bpt_job_note_shares(bpt_job *job) {
 void bpt_job_warn_of_unseen(const bpt_job *job) {
     const uint32_t all = bpt_job_rounds(job);
     const uint32_t rounds = job->shares ? bpt_partition_rounds(job->shares) : all;
-    if (rounds >= all) return;
+    if (rounds >= all || job->seconds_before > 0) return; /* or another job had begun */
     const uint64_t n = job->epoch_samples;
     bpt_warn(
         "%" PRIu64 " of %" PRIu64
