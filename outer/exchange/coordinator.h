@@ -22,8 +22,9 @@
 enum {
     BPT_MEET_CHECKPOINT = 1,
     BPT_MEET_EVAL = 2,
-    BPT_MEET_STOP = 4, /* a rank asked to stop: save and leave */
-    BPT_MEET_END = 8,  /* total_samples are reached */
+    BPT_MEET_STOP = 4,                /* a rank asked to stop: save and leave */
+    BPT_MEET_END = 8,                 /* total_samples are reached */
+    BPT_MEET_CHECKPOINT_IF_ROOM = 16, /* nobody asked for it: a full disk ends no job */
 };
 
 /** What a worker says with each submission. */

@@ -42,7 +42,7 @@ static bpt_status call(const char *name) {
 bpt_status __wrap_bpt_job_step(bpt_job *job, bool gradient_only);
 float __wrap_bpt_job_rate(const bpt_job *job);
 uint32_t __wrap_bpt_job_wants(bpt_job *job);
-bool __wrap_bpt_job_is_asked(const bpt_job *job);
+bool __wrap_bpt_job_is_asked(bpt_job *job);
 void __wrap_bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 bpt_status __wrap_bpt_job_note_shares(bpt_job *job);
 bpt_status __wrap_bpt_job_report(bpt_job *job);
@@ -90,7 +90,7 @@ uint32_t __wrap_bpt_job_wants(bpt_job *job) {
     return BPT_MEET_CHECKPOINT;
 }
 
-bool __wrap_bpt_job_is_asked(const bpt_job *job) {
+bool __wrap_bpt_job_is_asked(bpt_job *job) {
     (void)job;
     return world.asked;
 }

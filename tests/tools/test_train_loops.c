@@ -25,7 +25,9 @@ static struct {
     float applied, learnt;
     uint32_t met; /* reasons of the next answer */
     uint32_t wants;
-    bool stops; /* an evaluation */
+    bool stops;       /* an evaluation */
+    bpt_status saved; /* a checkpoint, within the next time */
+    uint64_t save_ns;
     bool gradient_only;
     uint64_t told[2]; /* to servers */
 } world;
@@ -50,6 +52,7 @@ bpt_status __wrap_bpt_job_report(bpt_job *job);
 bpt_status __wrap_bpt_job_report_rest(bpt_job *job);
 bpt_status __wrap_bpt_job_evaluate(bpt_job *job, bool together, bool *stopped);
 bpt_status __wrap_bpt_checkpoint_save(bpt_job *job);
+bpt_status __wrap_bpt_checkpoint_forgo(const bpt_job *job, bpt_status failed);
 void __wrap_bpt_train_say_ranks(bpt_job *job);
 bpt_status __wrap_bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 bpt_status __wrap_bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply);
@@ -108,7 +111,16 @@ bpt_status __wrap_bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
 
 bpt_status __wrap_bpt_checkpoint_save(bpt_job *job) {
     (void)job;
-    return call("save");
+    world.clock_ns += world.save_ns;
+    (void)call("save");
+    return world.saved;
+}
+
+bpt_status __wrap_bpt_checkpoint_forgo(const bpt_job *job, bpt_status failed) {
+    (void)job;
+    assert_int_equal(failed, world.saved);
+    (void)call("forgo");
+    return failed == BPT_ENOSPC ? BPT_OK : failed;
 }
 
 void __wrap_bpt_train_say_ranks(bpt_job *job) {
@@ -275,6 +287,40 @@ static void test_meetings(void **state) {
                         "go on with the same command and --resume auto in place of --force");
 }
 
+/* One that nobody asked for, and has no room, ends no job: unless somebody asks for it as well. */
+static void test_checkpoints_that_fail(void **state) {
+    (void)state;
+    bpt_job job = job_with(BPT_UPDATE_ALLREDUCE, 2);
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT_IF_ROOM, false), BPT_OK);
+    assert_calls("save ");
+    world.saved = BPT_ENOSPC;
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT_IF_ROOM, false), BPT_OK);
+    assert_calls("save forgo ");
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT_IF_ROOM | BPT_MEET_CHECKPOINT, false),
+                     BPT_ENOSPC);
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT_IF_ROOM | BPT_MEET_STOP, false), BPT_ENOSPC);
+    assert_calls("save rest save ");
+    world.saved = BPT_EIO;
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT_IF_ROOM, false), BPT_EIO);
+    assert_calls("save forgo ");
+}
+
+/* Whatever a checkpoint was made for, the next one by time comes so much later. */
+static void test_checkpoints_put_the_clock_off(void **state) {
+    (void)state;
+    static const uint64_t minute = 60000000000;
+    bpt_job job = job_with(BPT_UPDATE_ALLREDUCE, 2);
+    job.checkpoint_clock = bpt_checkpoint_clock_begin(10, 0);
+    world.clock_ns = 9 * minute;
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT, false), BPT_OK);
+    assert_false(bpt_checkpoint_clock_due(&job.checkpoint_clock, 19 * minute - 1));
+    assert_true(bpt_checkpoint_clock_due(&job.checkpoint_clock, 19 * minute));
+    world.save_ns = minute; /* a hundredth of the time at most */
+    assert_int_equal(meet(&job, BPT_MEET_CHECKPOINT, false), BPT_OK);
+    assert_false(bpt_checkpoint_clock_due(&job.checkpoint_clock, 110 * minute - 1));
+    assert_true(bpt_checkpoint_clock_due(&job.checkpoint_clock, 110 * minute));
+}
+
 /* Servers hear of a meeting from the workers, where there is a reason, and of nothing else. */
 static void test_servers(void **state) {
     (void)state;
@@ -310,9 +356,14 @@ static void test_catching_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_gradients_of_placed_layers),
-        cmocka_unit_test(test_local),     cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_servers),   cmocka_unit_test(test_catching_up),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_gradients_of_placed_layers),
+        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_catching_up),
+        cmocka_unit_test(test_checkpoints_that_fail),
+        cmocka_unit_test(test_checkpoints_put_the_clock_off),
     };
     return cmocka_run_group_tests(tests, made_set_up, made_tear_down);
 }

@@ -33,7 +33,7 @@ for n in 1 2; do
 done
 grep -qx 'checkpoint-minutes: 0.002' runs/often1/config.yaml || die "not in config.yaml"
 
-# A checkpoint by steps puts the next one by time off: here none is due by time.
+# Where time is not up, those by steps come alone.
 run 0 "$train" "${often[@]}" --epochs 2 --checkpoint-minutes 10 --checkpoint-every 50 --output runs/steps
 [ "$(ls runs/steps/checkpoints | xargs)" = "$(seq -f 'step-%08g' 50 50 150 | xargs)" ] ||
     die "checkpoints of $(ls runs/steps/checkpoints | xargs)"

@@ -41,6 +41,35 @@ run 0 "$train" "${job[@]}" --momentum 0.9 --epochs "$(length 60 20)" --log-inter
 ! grep -q 'no checkpoint is made' err || die "a warning though there is room"
 [ -n "$(ls small/run/checkpoints)" ] || die "no checkpoint though there is room"
 rm -r small/run
+# One of a later step, as other ranks had it, stays until the new one is whole.
+run 0 "$train" "${job[@]}" --momentum 0.9 --checkpoint-every 15
+rm small/run/{summary.json,model.safetensors}
+mv small/run/checkpoints/step-{00000015,99999999}
+size 3600k
+by_time=(--momentum 0.9 --epochs "$(length 60 20)" --log-interval 10 --checkpoint-minutes 0.001)
+run 0 "$train" "${job[@]}" "${by_time[@]}" --checkpoint-keep 1 --resume auto
+says 'warn: no checkpoint is made by time: one and the weights at the end take 2.2 MB, 1.6 MB are free'
+rm -r small/run
+# Under agwu nobody pushes before the time of its push for one that is not made: a replay would not know such a push.
+size 3m
+run 0 ranks 2 "$train" "${job[@]}" "${by_time[@]}" --update agwu --sync-every 500
+says 'no checkpoint is made by time: '
+run 0 "$train" --replay small/run
+says 'bit for bit'
+rm -r small/run
+# Nor does one end a run that has no room by a quota, of which the disk does not tell: so for so many files.
+mount -o remount,size=20m,nr_inodes=20 small
+run 0 ranks 2 "$train" "${job[@]}" "${by_time[@]}" --update agwu --sync-every 500
+says 'warn: checkpoint not saved: '
+says '; the run goes on without'
+[ -z "$(ls small/run/checkpoints)" ] || die "a checkpoint without room: $(ls small/run/checkpoints)"
+run 0 "$train" --replay small/run
+says 'bit for bit'
+rm -r small/run
+fails_well 1 ranks 2 "$train" "${job[@]}" "${by_time[@]}" --update agwu --checkpoint-every 1
+says 'checkpoint not saved: '
+rm -r small/run
+mount -o remount,nr_inodes=0 small
 
 # Room for what it must have, not for all that it keeps: it says so, and goes on once there is room.
 kept=(--checkpoint-every 6 --checkpoint-keep 9 --momentum 0.9)

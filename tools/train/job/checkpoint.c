@@ -194,6 +194,22 @@ done:
     return status;
 }
 
+bpt_status bpt_checkpoint_forgo(const bpt_job *job, bpt_status failed) {
+    if (failed == BPT_ECOMM) return failed; /* there may be nobody to ask */
+    const bpt_error error = *bpt_error_last();
+    const int32_t mine = failed;
+    int32_t *each;
+    bool for_room = true;
+    BPT_TRY(
+        bpt_comm_table(job->comm, "outcomes of a checkpoint", &mine, sizeof mine, (void **)&each));
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        for_room &= each[r] == BPT_ENOSPC || each[r] == BPT_EPEER;
+    bpt_free(each);
+    if (!for_room) return bpt_error_put(&error);
+    if (job->rank == 0) bpt_warn("%s; the run goes on without", error.text);
+    return BPT_OK;
+}
+
 /* ---- going on ---- */
 
 enum { STATE_BYTES = 256 << 20 }; /* of a rank, at most */

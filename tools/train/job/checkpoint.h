@@ -22,6 +22,12 @@
  *         the new one is removed */
 bpt_status bpt_checkpoint_save(bpt_job *job);
 
+/** Where that has failed for nothing but want of room, on whichever rank: warns, and the job goes
+ * on without. Collective over the job, as every rank comes from there with an error.
+ * @param failed what it returned; its text is this thread's last error
+ * @return BPT_OK; @p failed with its text, for another reason; BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_checkpoint_forgo(const bpt_job *job, bpt_status failed);
+
 /** Looks whether there is a checkpoint where --resume names a path, before anything is changed. It
  * needs no job.
  * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */

@@ -114,6 +114,7 @@ struct bpt_job {
     uint64_t eval_every, checkpoint_every; /* samples of progress between them; 0: never */
     uint64_t next_eval, next_checkpoint;   /* progress at which they are due; UINT64_MAX: never */
     bpt_checkpoint_clock checkpoint_clock; /* of rank 0; others ask for none by time */
+    bool checkpoint_has_room;              /* one is due by it, and not yet asked for */
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
@@ -220,7 +221,7 @@ bpt_status bpt_job_report(bpt_job *job);
 bpt_status bpt_job_report_rest(bpt_job *job);
 
 /** @return whether this rank asks for a meeting: bpt_job_wants() would say something */
-bool bpt_job_is_asked(const bpt_job *job);
+bool bpt_job_is_asked(bpt_job *job);
 
 /** @return BPT_MEET_* bits that this rank asks for: what it was told by signal, a checkpoint once
  * per signal, and the end also where another rank was told; of rank 0 a checkpoint by time, too,

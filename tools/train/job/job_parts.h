@@ -122,10 +122,10 @@ bpt_run_need bpt_job_need(const bpt_job *job, bool apart);
  * @return BPT_OK, BPT_ENOSPC (with hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__job_check_room(const bpt_job *job);
 
-/** Rank 0, while the run is under way: warns where there is none.
+/** Rank 0, while the run is under way: warns where there is none, or where that cannot be told.
  * @return whether there is room for one more checkpoint, and for the weights at the end if they are
- *         written to the same disk */
-bool bpt_job_has_room(const bpt_job *job);
+ *         written to the same disk, as far as the disk tells: a quota may leave less */
+bool bpt__job_has_room(const bpt_job *job);
 
 /** Makes room in the folder, writes config.yaml and what the ranks are tuned by, and opens the log
  * file. Collective.

@@ -22,20 +22,20 @@ typedef struct {
     uint64_t goes; /* of what is removed or replaced */
 } contents;
 
-static bpt_status list_checkpoints(const bpt_job *job, contents *h) {
+/* @param[out] goes bytes of those that are not whole, or of a later step */
+static bpt_status list_checkpoints(const bpt_job *job, uint64_t step, contents *h, uint64_t *goes) {
     char *checkpoints;
-    uint64_t goes = 0;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
-    const uint64_t step = job->count.progress / job->batch_all;
-    const bpt_status status =
-        bpt_checkpoint_bytes(checkpoints, step, &h->checkpoints, &h->n, &goes);
+    const bpt_status status = bpt_checkpoint_bytes(checkpoints, step, &h->checkpoints, &h->n, goes);
     bpt_free(checkpoints);
-    h->goes += goes;
     return status;
 }
 
 static bpt_status look_at_checkpoints(const bpt_job *job, contents *h) {
-    const bpt_status status = list_checkpoints(job, h);
+    uint64_t goes = 0;
+    const uint64_t step = job->count.progress / job->batch_all;
+    const bpt_status status = list_checkpoints(job, step, h, &goes);
+    h->goes += goes;
     while (bpt_run_folder_replaces(job->run) && h->n > 0) h->goes += h->checkpoints[--h->n];
     return status;
 }
@@ -153,28 +153,42 @@ static bpt_run_need need_of_one_more(const bpt_job *job, const disk *d, const co
     return bpt_run_need_of(&writes);
 }
 
-static bool has_room(const bpt_job *job, const disk *d) {
+static const char by_time[] = "no checkpoint is made by time";
+
+/* None makes room before it is whole: not those of later steps either, as a job with other ranks
+ * had them. What --force replaces is gone. */
+static bpt_status find_room(const bpt_job *job, const disk *d, bool *has) {
     const double mb = 1e-6;
     const bpt_file_system fs = bpt_file_system_at(d->path);
-    contents h = {0}; /* what --force replaces is gone */
-    if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return true;
-    if (list_checkpoints(job, &h) != BPT_OK) return false; /* whoever asks for one is told */
-    const uint64_t least = need_of_one_more(job, d, &h).least, there = fs.free_bytes + h.goes;
+    contents h = {0};
+    uint64_t torn;
+    *has = true;
+    if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return BPT_OK; /* writing it will tell */
+    BPT_TRY(list_checkpoints(job, UINT64_MAX, &h, &torn));
+    const uint64_t least = need_of_one_more(job, d, &h).least;
     bpt_free(h.checkpoints);
-    if (there >= least) return true;
-    bpt_warn("no checkpoint is made by time: %s %.1f MB, %.1f MB are free in %s",
-             d->has_weights ? "one and the weights at the end take" : "one takes",
-             mb * (double)least, mb * (double)there, d->path);
-    return false;
+    *has = fs.free_bytes >= least;
+    if (!*has)
+        bpt_warn("%s: %s %.1f MB, %.1f MB are free in %s", by_time,
+                 d->has_weights ? "one and the weights at the end take" : "one takes",
+                 mb * (double)least, mb * (double)fs.free_bytes, d->path);
+    return BPT_OK;
 }
 
-bool bpt_job_has_room(const bpt_job *job) {
+static bpt_status find_room_of_either(const bpt_job *job, bool *has) {
     const char *path = bpt_run_folder_path(job->run);
     char *checkpoints;
     if (!bpt_run_folder_is_apart(path, "checkpoints"))
-        return has_room(job, &(disk){path, true, true});
-    if (bpt_run_folder_entry(job->run, "checkpoints", &checkpoints) != BPT_OK) return false;
-    const bool has = has_room(job, &(disk){checkpoints, false, true});
+        return find_room(job, &(disk){path, true, true}, has);
+    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
+    const bpt_status status = find_room(job, &(disk){checkpoints, false, true}, has);
     bpt_free(checkpoints);
-    return has;
+    return status;
+}
+
+bool bpt__job_has_room(const bpt_job *job) {
+    bool has;
+    if (find_room_of_either(job, &has) == BPT_OK) return has;
+    bpt_warn("%s: %s", by_time, bpt_error_last()->text);
+    return false;
 }

@@ -264,24 +264,30 @@ bpt_status bpt_job_report_rest(bpt_job *job) {
     return job->rank == 0 && job->interval.loss_samples > 0 ? report(job) : BPT_OK;
 }
 
-/* ---- what is asked by signal ---- */
+/* ---- what is asked by signal and by time ---- */
 
-bool bpt_job_is_asked(const bpt_job *job) {
-    return bpt_signals_asked() || bpt_comm_stop_told(job->comm) ||
-           bpt_checkpoint_clock_due(&job->checkpoint_clock, bpt_clock_ns());
+/* Who pushes early has to ask for a meeting, by which a replay knows such a push: so room is looked
+ * for first, and once. */
+static bool is_due_by_time(bpt_job *job) {
+    bpt_checkpoint_clock *const clock = &job->checkpoint_clock;
+    const uint64_t now_ns = bpt_clock_ns();
+    if (!job->checkpoint_has_room && bpt_checkpoint_clock_due(clock, now_ns)) {
+        bpt_checkpoint_clock_put_off(clock, now_ns, 0);
+        bpt_comm_operation_begin(job->comm, "the disk");
+        job->checkpoint_has_room = bpt__job_has_room(job);
+        bpt_comm_operation_end(job->comm);
+    }
+    return job->checkpoint_has_room;
 }
 
-/* A checkpoint that nobody asked for ends no job for want of room. */
-static uint32_t due_by_time(bpt_job *job) {
-    const uint64_t now_ns = bpt_clock_ns();
-    if (!bpt_checkpoint_clock_due(&job->checkpoint_clock, now_ns)) return 0;
-    bpt_checkpoint_clock_put_off(&job->checkpoint_clock, now_ns, 0);
-    return bpt_job_has_room(job) ? BPT_MEET_CHECKPOINT : 0;
+bool bpt_job_is_asked(bpt_job *job) {
+    return bpt_signals_asked() || bpt_comm_stop_told(job->comm) || is_due_by_time(job);
 }
 
 uint32_t bpt_job_wants(bpt_job *job) {
-    return bpt_signals_wants() | (bpt_comm_stop_told(job->comm) ? BPT_MEET_STOP : 0) |
-           due_by_time(job);
+    const uint32_t by_time = is_due_by_time(job) ? BPT_MEET_CHECKPOINT_IF_ROOM : 0;
+    job->checkpoint_has_room = false;
+    return bpt_signals_wants() | (bpt_comm_stop_told(job->comm) ? BPT_MEET_STOP : 0) | by_time;
 }
 
 /* ---- evaluation ---- */

@@ -16,9 +16,11 @@ static bpt_status tell_servers(bpt_job *job, uint32_t *reasons) {
     return BPT_OK;
 }
 
-static bpt_status save(bpt_job *job) {
+/* @param asked by somebody: then a checkpoint that cannot be made ends the job */
+static bpt_status save(bpt_job *job, bool asked) {
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(bpt_checkpoint_save(job));
+    const bpt_status status = bpt_checkpoint_save(job);
+    if (status != BPT_OK) BPT_TRY(asked ? status : bpt_checkpoint_forgo(job, status));
     const uint64_t now_ns = bpt_clock_ns();
     bpt_checkpoint_clock_put_off(&job->checkpoint_clock, now_ns, now_ns - start_ns);
     return BPT_OK;
@@ -35,7 +37,8 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
         if (!stop) BPT_TRY(bpt_job_evaluate(job, true, &stop));
     }
     if (stop) BPT_TRY(bpt_job_report_rest(job));
-    if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(save(job));
+    const bool asked = stop || reasons & BPT_MEET_CHECKPOINT;
+    if (asked || reasons & BPT_MEET_CHECKPOINT_IF_ROOM) BPT_TRY(save(job, asked));
     if (!stop) return BPT_OK;
     bpt_train_say_ranks(job);
     const bpt_status status =
