@@ -60,6 +60,7 @@ typedef struct bpt_checkpoint {
     bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
     bpt_quality_state quality;    /* zeros where nothing is held out */
+    uint32_t rounds;              /* of the partition; 0: there was none */
     uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
     uint64_t updates;             /* that the optimiser has counted */
     const char *placement;      /* first layer that one rank computed for all, in state; "": none */

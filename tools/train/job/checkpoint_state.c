@@ -151,7 +151,13 @@ static bpt_status compare_names(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
+/* A job keeps to those of its checkpoint where it may. */
+static uint32_t rounds_after(const bpt_job *job, const bpt_checkpoint *c) {
+    return bpt_job_rounds_are_free(job) && c->rounds > 0 ? c->rounds : bpt_job_rounds(job);
+}
+
 static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
+    const uint32_t rounds = rounds_after(job, c);
     static const char input_size[] = "the size of the input, by --input-size, --model or --data,";
     const struct {
         const char *key;
@@ -168,7 +174,7 @@ static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
         {"held_out", job->held_out, "--quality or --held-out", WAS_0},
         {"train_samples", job->epoch_samples, "the number of training samples", NEEDED},
         {"total_samples", job->total_samples, "--epochs", NEEDED},
-        {"rounds", bpt_job_rounds(job), "--idpa-rounds", NEEDED}, /* auto goes by epochs */
+        {"rounds", rounds, "--idpa-rounds", NEEDED},
         {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", NEEDED},
         {"velocities", bpt_checkpoint_velocities(job), "--server-momentum, 0 in one of the two,",
          WAS_0},
@@ -192,6 +198,9 @@ static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
 
 /* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    uint64_t rounds;
+    BPT_TRY(bpt_json_get_u64(c->state, bpt_json_root(c->state), "rounds", 0, UINT32_MAX, &rounds));
+    c->rounds = (uint32_t)rounds;
     BPT_TRY(compare_names(job, c));
     BPT_TRY(compare_numbers(job, c));
     BPT_TRY(compare_split(job, c));
@@ -219,11 +228,10 @@ static bpt_status compare_order(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(c->state);
     const bpt_order mine = bpt_train_order(job->options);
     bpt_order theirs = {0};
-    uint64_t rounds, n_samples;
-    BPT_TRY(bpt_json_get_u64(c->state, root, "rounds", 0, UINT64_MAX, &rounds));
+    uint64_t n_samples;
     BPT_TRY(get_order(c->state, &theirs));
     BPT_TRY(bpt_json_get_u64(c->state, root, "train_samples", 0, UINT64_MAX, &n_samples));
-    const bool global = rounds == 0 && bpt_job_rounds(job) == 0;
+    const bool global = c->rounds == 0 && bpt_job_rounds(job) == 0;
     const bool same =
         theirs.seed == mine.seed && theirs.kind == mine.kind && theirs.block == mine.block;
     c->same_order = c->exact || (global && same && n_samples == job->epoch_samples);

@@ -91,6 +91,7 @@ struct bpt_job {
     bpt_schedule schedule;  /* scaled by it */
     bpt_partition *shares;  /* delta rules; else NULL */
     uint32_t noted_rounds;  /* of them, told to the user */
+    uint32_t rounds;        /* of all, of a job that goes on; 0: what --idpa-rounds says */
     double *solo;           /* images a second of each rank by itself as measured before training,
                                0 where not; shape [n_ranks] */
     bpt_span *statistics;   /* of the model's vector: no terms are for them; [n_statistics] */
@@ -148,6 +149,9 @@ bpt_record_range bpt_job_test_part(const bpt_job *job);
 
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
+
+/** @return whether there are rounds, and nobody has said how many */
+bool bpt_job_rounds_are_free(const bpt_job *job);
 
 /** @return how this rank's optimiser learns; of a server, how the workers' do */
 bpt_learning bpt_job_learning(const bpt_job *job);
@@ -207,7 +211,8 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 bpt_status bpt_job_note_shares(bpt_job *job);
 
 /** Warns at the end of a job that was too short for all rounds of the partition: what the others
- * would have given out was never trained on. On rank 0; in tools/train/job/job_shares.c. */
+ * would have given out was never trained on; not of one that took over from another job, which
+ * gave out what nobody knows. On rank 0; in tools/train/job/job_shares.c. */
 void bpt_job_warn_of_unseen(const bpt_job *job);
 
 /** Prints the line of progress and writes a step event, if it is time to.

@@ -8,6 +8,7 @@
 #include "tools/train/options/train_rule.h"
 
 #include <math.h>
+#include <string.h>
 
 static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     const bpt_train_options *o = job->options;
@@ -24,9 +25,15 @@ static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     return BPT_OK;
 }
 
+bool bpt_job_rounds_are_free(const bpt_job *job) {
+    return bpt_update_merges(job->update) && job->partition == BPT_PARTITION_IDPA &&
+           strcmp(job->options->idpa_rounds, "auto") == 0;
+}
+
 uint32_t bpt_job_rounds(const bpt_job *job) {
     if (!bpt_update_merges(job->update)) return 0;
     if (job->partition != BPT_PARTITION_IDPA) return 1;
+    if (job->rounds > 0) return job->rounds;
     return bpt_idpa_rounds(job->options->idpa_rounds, job->options->epochs, job->n_workers);
 }
 

@@ -9,6 +9,7 @@
 #include "tools/train/job/rank_list.h"
 #include "tools/train/job/rank_threads.h"
 #include "tools/train/job/update_choice.h"
+#include "tools/train/options/idpa_rounds.h"
 
 #include <string.h>
 
@@ -61,6 +62,16 @@ static bpt_status settle_update(bpt_job *job, bool *found, bpt_checkpoint *c) {
     return bpt_comm_agree(job->comm, bpt_checkpoint_open(job, found, c));
 }
 
+/* Under auto a job that goes on keeps to its rounds, and another one has those of a run as long as
+ * what is left of this: the last is to come in time. */
+static void settle_rounds(bpt_job *job, const bpt_checkpoint *c) {
+    if (!c || !bpt_job_rounds_are_free(job)) return;
+    const uint64_t done = c->count.progress, all = job->total_samples;
+    const double left = done < all ? (double)(all - done) / (double)job->epoch_samples : 0;
+    job->rounds =
+        c->exact ? c->rounds : bpt_idpa_rounds(job->options->idpa_rounds, left, job->n_workers);
+}
+
 /* @param samples overwritten with those of each rank, shape [n_ranks] */
 static void say_cut(const bpt_job *job, const uint64_t *cut, double *samples) {
     char list[BPT_RANK_LIST_SIZE];
@@ -111,6 +122,7 @@ static bpt_status settle_batch(bpt_job *job, const bpt_checkpoint *c) {
 bpt_status bpt__job_settle(bpt_job *job, bool *found, bpt_checkpoint *c) {
     BPT_TRY(measure_solo(job));
     BPT_TRY(settle_update(job, found, c));
+    settle_rounds(job, *found ? c : NULL);
     BPT_TRY(settle_batch(job, *found ? c : NULL));
     return bpt_layer_choice_make(job, *found ? c : NULL);
 }
