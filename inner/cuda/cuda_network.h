@@ -4,7 +4,7 @@
  * A step is a list of tasks in the order in which they run on one stream; each puts kernels on it.
  * Planning walks through the layers forward, the loss, and back, reserves buffers and adds tasks.
  * Buffers that are not in use at the same time share memory (inner/memory/sharing.h). A work
- * (inner/ device.h) is the tasks of some phases; it is captured as one CUDA graph and replayed from
+ * (inner/device.h) is the tasks of some phases; it is captured as one CUDA graph and replayed from
  * then on, or as several where gradients are handed out (cuda_hand_out.h).
  *
  * Nothing works in place: a layer writes to buffers of its own, and reads others for as long as it
