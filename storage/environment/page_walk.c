@@ -271,7 +271,8 @@ static bpt_status check_leaf_node(tree_walk *tw, uint64_t page, const uint8_t *a
     BPT_TRY(check_order(tw, page, (key){at + sizeof node, node.key_bytes}, false));
     if (is_main) {
         tree child;
-        if (node.flags == 0 || big) return another_program(w);
+        /* Of the size of a database's it is one whose flags are damaged. */
+        if (size != sizeof child && (node.flags == 0 || big)) return another_program(w);
         if (node.flags != NODE_DATABASE || size != sizeof child)
             return damaged(w->file, page, "an entry that is no database");
         memcpy(&child, data, sizeof child);

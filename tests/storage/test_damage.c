@@ -128,6 +128,32 @@ static void survives_changes_in_the_tree(void **state) {
     assert_true(reported > 300);
 }
 
+/* A database that is no longer marked as one is damage, and no other program's record. */
+static void tells_a_lost_mark_from_a_record(void **state) {
+    const subject *s = *state;
+    static uint8_t content[4 << 20];
+    static const uint8_t entry[] = {48, 0, 0, 0, 2, 0, 4, 0, 'm', 'e', 't', 'a'};
+    unsigned told = 0;
+    assert_int_equal(pread(s->fd, content, s->bytes, 0), (ssize_t)s->bytes);
+    for (const uint8_t *at = content;; at++) {
+        at = memmem(at, s->bytes - (size_t)(at - content), entry, sizeof entry);
+        if (!at) break;
+        for (uint8_t mask = 2; mask <= 3; mask++) { /* no flag at all; that of a large value */
+            const uint64_t flags = (uint64_t)(at - content) + 4;
+            const uint8_t byte = change(s, flags, mask);
+            bpt_dataset *dataset;
+            const bpt_status status = bpt_dataset_open(s->place.dataset, &dataset);
+            if (status == BPT_OK) bpt_dataset_close(dataset); /* of a page that is free by now */
+            restore(s, flags, byte);
+            if (status == BPT_OK) continue;
+            assert_int_equal(status, BPT_ECORRUPT);
+            assert_null(strstr(bpt_error_last()->text, "another program"));
+            told++;
+        }
+    }
+    assert_int_equal(told, 2);
+}
+
 /* The pixels, labels and headers of records: each change is reported, with split and records. */
 static void reports_changes_in_records(void **state) {
     const subject *s = *state;
@@ -312,6 +338,7 @@ static void writers_begin_stumps_anew(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survives_changes_in_the_tree),
+        cmocka_unit_test(tells_a_lost_mark_from_a_record),
         cmocka_unit_test(reports_changes_in_records),
         cmocka_unit_test(survives_changes_anywhere),
         cmocka_unit_test(survives_a_cut),
