@@ -85,12 +85,27 @@ static void test_late(void **state) {
     assert_false(bpt_run_need_of(&run).fewer);
 }
 
+/* One that the clock asks for, however much is due otherwise, or nothing. */
+static void test_one(void **state) {
+    (void)state;
+    static const uint64_t there[3] = {CHECKPOINT, CHECKPOINT, CHECKPOINT};
+    bpt_run_writes run = fresh;
+    const uint64_t every[] = {0, 100, 600};
+    for (size_t i = 0; i < sizeof every / sizeof *every; i++) {
+        run.every = every[i];
+        run.n_there = 0;
+        assert_int_equal(bpt_run_need_of_one(&run), CHECKPOINT + WEIGHTS + BPT_RUN_NEED_OTHERS);
+        run.there = there;
+        run.n_there = 3; /* one goes as it comes */
+        assert_int_equal(bpt_run_need_of_one(&run), CHECKPOINT + BPT_RUN_NEED_OTHERS);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_run),
-        cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_other_sizes),
-        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_new_run),     cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,7 +150,7 @@ bpt_record_range bpt_job_test_part(const bpt_job *job);
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
 
-/** @return whether there are rounds, and nobody has said how many */
+/** @return whether there are rounds, and --idpa-rounds leaves open how many */
 bool bpt_job_rounds_are_free(const bpt_job *job);
 
 /** @return how this rank's optimiser learns; of a server, how the workers' do */

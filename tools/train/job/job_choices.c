@@ -8,7 +8,6 @@
 #include "tools/train/options/train_rule.h"
 
 #include <math.h>
-#include <string.h>
 
 static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     const bpt_train_options *o = job->options;
@@ -27,7 +26,7 @@ static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
 
 bool bpt_job_rounds_are_free(const bpt_job *job) {
     return bpt_update_merges(job->update) && job->partition == BPT_PARTITION_IDPA &&
-           strcmp(job->options->idpa_rounds, "auto") == 0;
+           bpt_idpa_rounds_follow(job->options->idpa_rounds);
 }
 
 uint32_t bpt_job_rounds(const bpt_job *job) {

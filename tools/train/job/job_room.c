@@ -144,15 +144,6 @@ bpt_status bpt__job_check_room(const bpt_job *job) {
 
 /* ---- one more checkpoint, while the run is under way ---- */
 
-/* As if one were certain to come, and then the end. */
-static bpt_run_need need_of_one_more(const bpt_job *job, const disk *d, const contents *h) {
-    bpt_run_writes writes = writes_of(job, d, h);
-    writes.progress = writes.late = 0;
-    writes.every = 1;
-    writes.total = 3;
-    return bpt_run_need_of(&writes);
-}
-
 static const char by_time[] = "no checkpoint is made by time";
 
 /* None makes room before it is whole: not those of later steps either, as a job with other ranks
@@ -165,7 +156,8 @@ static bpt_status find_room(const bpt_job *job, const disk *d, bool *has) {
     *has = true;
     if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return BPT_OK; /* writing it will tell */
     BPT_TRY(list_checkpoints(job, UINT64_MAX, &h, &torn));
-    const uint64_t least = need_of_one_more(job, d, &h).least;
+    const bpt_run_writes writes = writes_of(job, d, &h);
+    const uint64_t least = bpt_run_need_of_one(&writes);
     bpt_free(h.checkpoints);
     *has = fs.free_bytes >= least;
     if (!*has)

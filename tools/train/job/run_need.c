@@ -38,3 +38,7 @@ bpt_run_need bpt_run_need_of(const bpt_run_writes *run) {
         .fewer = run->keep > 1,
     };
 }
+
+uint64_t bpt_run_need_of_one(const bpt_run_writes *run) {
+    return need_of(run, 1);
+}

@@ -36,4 +36,7 @@ typedef struct bpt_run_need {
  * are whole before those of an earlier end are replaced */
 bpt_run_need bpt_run_need_of(const bpt_run_writes *run);
 
+/** @return bytes for one checkpoint now and the weights at the end, whatever is due */
+uint64_t bpt_run_need_of_one(const bpt_run_writes *run);
+
 #endif

@@ -3,12 +3,11 @@
 #include "tools/train/options/plain_number.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 static const double most = 64, most_auto = 4;
 
-static bool is_auto(const char *text) {
+bool bpt_idpa_rounds_follow(const char *text) {
     return strcmp(text, "auto") == 0;
 }
 
@@ -18,7 +17,7 @@ static bool parse(const char *text, double *out) {
 
 bpt_status bpt_idpa_rounds_check(const char *text) {
     double number;
-    if (is_auto(text) || parse(text, &number)) return BPT_OK;
+    if (bpt_idpa_rounds_follow(text) || parse(text, &number)) return BPT_OK;
     const bpt_status status = bpt_fail(
         BPT_EUSAGE, "--idpa-rounds: \"%s\" is neither a whole number from 1 to %g nor auto", text,
         most);
@@ -30,7 +29,7 @@ bpt_status bpt_idpa_rounds_check(const char *text) {
  * the last of A comes after (A - 1) / 2 epochs at the soonest. */
 uint32_t bpt_idpa_rounds(const char *text, double epochs, uint32_t n_workers) {
     double number;
-    if (!is_auto(text)) return parse(text, &number) ? (uint32_t)number : 1;
+    if (!bpt_idpa_rounds_follow(text)) return parse(text, &number) ? (uint32_t)number : 1;
     if (n_workers <= 1) return 1;
     return (uint32_t)fmin(most_auto, 1 + floor(epochs / 2));
 }

@@ -7,11 +7,15 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Checks a value of --idpa-rounds: a whole number from 1 to 64, or "auto".
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_idpa_rounds_check(const char *text);
+
+/** @return whether the rounds follow the run, since nobody has said how many: under auto */
+bool bpt_idpa_rounds_follow(const char *text);
 
 /** @param text      a value that bpt_idpa_rounds_check() has found right
  * @param epochs    of the whole run
