@@ -76,13 +76,14 @@ rm bin/bpt-train
 cat >bin/bpt-train <<END
 #!/bin/bash
 trap '' USR1
-echo begun >"$work/begun"
+echo begun >"$work/begun.\$OMPI_COMM_WORLD_RANK"
 sleep 1
 exit 3
 END
 chmod +x bin/bpt-train
 start "${job[@]}" "$script"
-await begun begun
+await begun.0 begun # both have the signal ignored by then
+await begun.1 begun
 kill -s USR1 "$pid"
 finish 3
 [ ! -e controlled ] || die "queued again after a failure"
