@@ -127,3 +127,11 @@ finish 1
 [ "$(grep -cE '^bpt-train: ' err)" -eq 1 ] || die "not one error line"
 n=$(grep -cE 'warn: rank 1: MPI has not connected the 2 ranks after [0-9]+ s' err)
 [ "$n" -ge 1 ] && [ "$n" -le 4 ] || die "$n warnings where the time has doubled three times" # also until its turn
+
+# A check has no checkpoint to go on from.
+start_ranks 2 ./late "$train" --check --data data --output runs/late --stall-timeout 3
+finish 1
+[ "$(grep -cE '^bpt-train: ' err)" -eq 1 ] || die "not one error line"
+says 'btl_tcp_if_include'
+grep -qF -- '--resume' err && die "a check is said to go on"
+true

@@ -9,7 +9,7 @@
 #include "tools/train/options/train_options.h"
 
 /** @return the watch that --stall-warning and --stall-timeout ask for; under --check one that warns
- * soon, where the first has its default */
+ * soon, and ends the job after a minute, where they have their defaults */
 bpt_watch_options bpt_stall_options(const bpt_train_options *options);
 
 #endif

@@ -87,3 +87,7 @@ const char bpt_train_quality_help[] =
     "under agwu and sgwu: whether a push also counts by how good the rank's\n"
     "weights are: held-out judges them at every push by a batch of\n"
     "training images that no rank trains on";
+
+const char bpt_train_stall_timeout_help[] =
+    "end the job, with status 1, when a rank waits for so long; 0: never,\n"
+    "under --check after 60";

@@ -18,5 +18,6 @@ extern const char bpt_train_tuned_help[];
 extern const char bpt_train_quality_help[];
 extern const char bpt_train_device_help[];
 extern const char bpt_train_precision_help[];
+extern const char bpt_train_stall_timeout_help[];
 
 #endif

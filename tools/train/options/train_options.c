@@ -446,7 +446,7 @@ static const bpt_option rows[] = {
      .value = "0",
      .max = 1e9,
      .unit = "SECONDS",
-     .help = "end the job, with status 1, when a rank waits for so long; 0: never"},
+     .help = bpt_train_stall_timeout_help},
 
     {.group = "this machine",
      .name = "device",
