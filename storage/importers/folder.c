@@ -134,10 +134,34 @@ static bpt_status look_at_top(folder *f, const char *below, bool is_down, void *
     return BPT_OK;
 }
 
+/* What to give in place of a file, after the error of having opened that as a folder. */
+static void hint_at_importer(const char *file) {
+    const char *dot = strrchr(file, '.');
+    if (dot && strcmp(dot, ".tar") == 0)
+        bpt_hint("shards of WebDataset: bpt-ingest webdataset FILE...");
+    else
+        bpt_hint(
+            "name a folder that has a folder for each class; what takes files: "
+            "`bpt-ingest --help`");
+}
+
+static void hint_at_layout(void) {
+    bpt_hint("the images of each class lie in a folder of its name: FOLDER/cat/1.jpg");
+}
+
 static bpt_status no_folders(const folder *f, const top *t) {
     const bpt_status status =
         bpt_fail(BPT_EDATA, "%s holds no folders: there should be one for each class", f->path);
-    if (t->n_files > 0) bpt_hint("images whose classes a text file tells: bpt-ingest list FILE");
+    if (t->n_files > 0)
+        bpt_hint("images whose classes a text file tells: bpt-ingest list FILE");
+    else
+        hint_at_layout();
+    return status;
+}
+
+static bpt_status no_files(const folder *f) {
+    const bpt_status status = bpt_fail(BPT_EDATA, "no folder in %s holds files", f->path);
+    hint_at_layout();
     return status;
 }
 
@@ -167,7 +191,9 @@ static bpt_status survey(folder *f, const bpt_import_source *source) {
     BPT_TRY(bpt_strdup(source->files[0], &f->path));
     for (size_t n = strlen(f->path); n > 1 && f->path[n - 1] == '/';) f->path[--n] = '\0';
     bpt_status status;
-    BPT_TRY_GOTO(status, visit_entries(f, "", look_at_top, &t), done);
+    status = visit_entries(f, "", look_at_top, &t);
+    if (status == BPT_ENOENT && bpt_path_exists(f->path)) hint_at_importer(f->path);
+    if (status != BPT_OK) goto done;
     BPT_TRY_GOTO(status, settle_classes(f, source, &t), done);
     for (uint32_t i = 0; i < f->classes.n; i++) {
         place p = {i, 1};
@@ -178,7 +204,7 @@ static bpt_status survey(folder *f, const bpt_import_source *source) {
         BPT_TRY_GOTO(status, visit_entries(f, f->classes.names[i], collect, &p), done);
         bpt__file_list_sort(&f->files, from);
     }
-    if (f->files.n == 0) status = bpt_fail(BPT_EDATA, "no folder in %s holds files", f->path);
+    if (f->files.n == 0) status = no_files(f);
     if (status == BPT_OK && t.n_files > 0)
         bpt_warn("%s: %" PRIu64 " file%s beside the class folders passed over, such as %s", f->path,
                  t.n_files, t.n_files == 1 ? "" : "s", t.first_file);

@@ -126,10 +126,18 @@ static void folder_refuses_what_is_none(void **state) {
     assert_int_equal(mkdir(made_path("void"), 0777), 0);
     assert_int_equal(mkdir(made_path("void/class"), 0777), 0);
     refuse_folder("missing", NULL, 0, BPT_ENOENT, "missing");
+    assert_null(strstr(bpt_error_last()->hint, "--help"));
     refuse_folder("file", NULL, 0, BPT_ENOENT, "file");
+    assert_non_null(strstr(bpt_error_last()->hint, "`bpt-ingest --help`"));
+    made_text("shard-0.tar", "");
+    refuse_folder("shard-0.tar", NULL, 0, BPT_ENOENT, "shard-0.tar");
+    assert_non_null(strstr(bpt_error_last()->hint, "bpt-ingest webdataset"));
     refuse_folder("flat", NULL, 0, BPT_EDATA, "flat holds no folders");
     assert_non_null(strstr(bpt_error_last()->hint, "bpt-ingest list"));
     refuse_folder("void", NULL, 0, BPT_EDATA, "no folder in");
+    assert_non_null(strstr(bpt_error_last()->hint, "FOLDER/cat/1.jpg"));
+    refuse_folder("void/class", NULL, 0, BPT_EDATA, "class holds no folders");
+    assert_non_null(strstr(bpt_error_last()->hint, "FOLDER/cat/1.jpg"));
 }
 
 /* ---- list ---- */
