@@ -185,11 +185,12 @@ typedef enum {
     PATIENT,      /* there is more work, so that for some time no move is worth it */
 } chains_come;
 
-enum { N_SHORT = 20, N_MORE = 16, NO_EVENT = UINT32_MAX };
+enum { N_SHORT = 20, N_MORE = 16 };
+static const uint32_t no_event = UINT32_MAX;
 
 static struct {
     bpt_graph *g;
-    uint32_t event;           /* NO_EVENT, or what the second short task ends */
+    uint32_t event;           /* no_event, or what the second short task ends */
     _Atomic bool first_chain; /* has begun: both were made ready */
     _Atomic uint32_t n_started, second_chain, last_short;
 } race;
@@ -212,7 +213,7 @@ static bpt_status nap(void *arg, unsigned worker) {
     if (when) atomic_store(when, atomic_fetch_add(&race.n_started, 1));
     if (!when) atomic_store(&race.first_chain, true);
     const struct timespec ms = {.tv_nsec = when ? 2000000 : 90000000};
-    if (race.event != NO_EVENT && when == &race.last_short && atomic_load(when) == 1)
+    if (race.event != no_event && when == &race.last_short && atomic_load(when) == 1)
         (void)bpt_graph_complete(race.g, bpt_graph_run_number(race.g), race.event, BPT_OK);
     return nanosleep(&ms, NULL) == 0 ? BPT_OK : BPT_EIO;
 }
@@ -227,7 +228,7 @@ static void build_race(chains_come when) {
     (void)bpt_graph_add(g, long_root, NULL, info, 1, NULL, 0, &id);
     (void)bpt_graph_add(g, short_root, NULL, info, 1, NULL, 0, &id);
     race.g = g;
-    race.event = NO_EVENT;
+    race.event = no_event;
     if (when == BEHIND_EVENT) {
         (void)bpt_graph_add_event(g, NULL, NULL, info, unit, &(uint32_t){0}, 1, &race.event);
         behind = race.event;
