@@ -197,6 +197,35 @@ static void test_whole_batch(void **state) {
     }
 }
 
+/* @return --warmup-epochs in force */
+static double warmup_of(int n, char **arguments) {
+    bpt_train_options o = {0};
+    bpt_option_request request;
+    bpt_option_set *set;
+    assert_int_equal(bpt_options_parse(&bpt_train_command, n, arguments, &o, &request, &set),
+                     BPT_OK);
+    bpt_learning_options_default(&o, set);
+    bpt_option_set_free(set);
+    return o.warmup_epochs;
+}
+
+/* A short run has to reach its rate, too. */
+static void test_warmup_is_half_of_the_run_at_most(void **state) {
+    (void)state;
+    static const struct {
+        char *epochs;
+        double warmup;
+    } cases[] = {{"0.5", 0.25}, {"1", 0.5}, {"1.5", 0.75}, {"2", 1}, {"8", 1}, {"300", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *unless_given[] = {"bpt-train", "--epochs", cases[i].epochs};
+        char *given[] = {"bpt-train", "--epochs", cases[i].epochs, "--warmup-epochs", "1"};
+        char *onecycle[] = {"bpt-train", "--epochs", cases[i].epochs, "--schedule", "onecycle"};
+        assert_true(warmup_of(3, unless_given) == cases[i].warmup);
+        assert_true(warmup_of(5, given) == 1);
+        assert_true(warmup_of(5, onecycle) == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_numbers_of_samples),
@@ -206,6 +235,7 @@ int main(void) {
         cmocka_unit_test(test_momentum_is_shared_for_certain),
         cmocka_unit_test(test_half_of_the_batch),
         cmocka_unit_test(test_whole_batch),
+        cmocka_unit_test(test_warmup_is_half_of_the_run_at_most),
         cmocka_unit_test(test_options_reach_the_optimiser),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

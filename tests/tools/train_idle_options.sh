@@ -228,7 +228,7 @@ run 0 "$train" --data data --model tiny.yaml --threads 1 --epochs 0.2 --output r
 run 0 "$train" --config runs/sgd/config.yaml --optimizer adamw --schedule onecycle --output runs/changed
 says 'lr stays 0.02: the configuration has it, for --optimizer sgd; the default of adamw is 0.001'
 says 'weight-decay stays 0.0005: the configuration has it, for --optimizer sgd; the default of adamw is 0.01'
-says 'warmup-epochs stays 1: the configuration has it, for --schedule cosine; the default of onecycle is 0'
+says 'warmup-epochs stays 0.1: the configuration has it, for --schedule cosine; the default of onecycle is 0'
 says 'lr: 0.02' runs/changed/config.yaml
 run 0 "$train" --config runs/sgd/config.yaml --optimizer adamw --lr 0.002 --weight-decay 0.1 --output runs/given
 quiet

@@ -139,7 +139,7 @@ static bool has_late_milestone(const bpt_train_options *o) {
     return strcmp(schedule_name(o), "multistep") == 0 && (double)last_milestone(o) >= o->epochs;
 }
 
-/* ---- defaults that follow the optimiser and the schedule ---- */
+/* ---- defaults that follow the optimiser, the schedule and the length of the run ---- */
 
 /* Options that have them, and what decides. */
 static const struct {
@@ -172,12 +172,16 @@ static const char *table_default(const char *option) {
     return row->value;
 }
 
-static double default_of(const char *option, const char *choice) {
+/* Of the run, at most: a short one would never reach its rate (docs/decisions.md). */
+static const double warmup_part = 0.5;
+
+static double default_of(const bpt_train_options *o, const char *option, const char *choice) {
     for (int i = 0; i < N_OWN_DEFAULTS; i++)
         if (strcmp(own_defaults[i].option, option) == 0 &&
             strcmp(own_defaults[i].choice, choice) == 0)
             return own_defaults[i].value;
-    return strtod(table_default(option), NULL);
+    const double value = strtod(table_default(option), NULL);
+    return strcmp(option, "warmup-epochs") == 0 ? fmin(value, warmup_part * o->epochs) : value;
 }
 
 static const char *choice_of(const bpt_train_options *o, const char *chooser) {
@@ -188,7 +192,7 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
     for (int i = 0; i < N_ADAPTED; i++) {
         double *value = (double *)((char *)o + adapted[i].offset);
         if (bpt_option_where(set, adapted[i].option) == BPT_SOURCE_DEFAULT)
-            *value = default_of(adapted[i].option, choice_of(o, adapted[i].chooser));
+            *value = default_of(o, adapted[i].option, choice_of(o, adapted[i].chooser));
     }
 }
 
@@ -218,7 +222,8 @@ bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set,
 /* A warm-up that nobody gave may be another one than the table says, or none. */
 static bool is_start_of_nothing(const bpt_train_options *o, const bpt_option_set *set) {
     const bool given = bpt_option_where(set, "warmup-epochs") != BPT_SOURCE_DEFAULT;
-    const double epochs = given ? o->warmup_epochs : default_of("warmup-epochs", schedule_name(o));
+    const double epochs =
+        given ? o->warmup_epochs : default_of(o, "warmup-epochs", schedule_name(o));
     return o->warmup_start > 0 && epochs == 0.0;
 }
 
@@ -227,7 +232,7 @@ void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set 
         const char *option = adapted[i].option, *chooser = adapted[i].chooser;
         const char *before = bpt_option_beside(set, chooser, option), *now = choice_of(o, chooser);
         const double value = *(const double *)((const char *)o + adapted[i].offset);
-        const double fallback = default_of(option, now);
+        const double fallback = default_of(o, option, now);
         if (!before) before = table_default(chooser);
         if (bpt_option_where(set, option) == BPT_SOURCE_FILE && strcmp(before, now) != 0 &&
             value != fallback)

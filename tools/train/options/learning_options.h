@@ -12,8 +12,8 @@
 #include "outer/rules/shared_momentum.h"
 #include "tools/train/options/train_options.h"
 
-/** Sets the options that nobody gave to what suits the optimiser and the schedule: --lr,
- * --weight-decay, --warmup-epochs. */
+/** Sets the options that nobody gave to what suits the optimiser, the schedule and the length of
+ * the run: --lr, --weight-decay, --warmup-epochs. */
 void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *set);
 
 /** Sets --batch-size and --lr, where nobody gave either, to what suits the ranks of the job: with

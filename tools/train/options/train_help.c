@@ -91,3 +91,7 @@ const char bpt_train_quality_help[] =
 const char bpt_train_stall_timeout_help[] =
     "end the job, with status 1, when a rank waits for so long; 0: never,\n"
     "under --check after 60";
+
+const char bpt_train_warmup_help[] =
+    "epochs in which the rate grows from 0; unless given, at most half of\n"
+    "the run, and onecycle has 0";

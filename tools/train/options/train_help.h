@@ -19,5 +19,6 @@ extern const char bpt_train_quality_help[];
 extern const char bpt_train_device_help[];
 extern const char bpt_train_precision_help[];
 extern const char bpt_train_stall_timeout_help[];
+extern const char bpt_train_warmup_help[];
 
 #endif
