@@ -49,8 +49,8 @@ rooms inner loops: memory: weights: optimizers: schedules: cpu:loops,memory cuts
 may_include[tools]=${may_include[tests]/#tests /}
 
 # Of tools/ bpt_train.c alone may include all rooms of tools/train/.
-rooms tools/train exchange: options:exchange data:options run:options job:exchange,options,data,run \
-    report:options,job loop:exchange,options,run,job,report replay:exchange,options,data,run \
+rooms tools/train chart: exchange: options:exchange data:options run:options \
+    job:chart,exchange,options,data,run report:options,job loop:exchange,options,run,job,report replay:exchange,options,data,run \
     check:options,data,run,job bench:options,data,run,job,report
 may_include[tools/bpt_train.c]=${may_include[tests]/#tests /}
 for folder in outer storage inner tools/train; do # all of it is in rooms
