@@ -44,6 +44,7 @@ static bpt_status report_divergence(bpt_job *job, bpt_status status) {
     bpt_error_get(&error);
     if (bpt_job_report_rest(job) != BPT_OK)
         bpt_warn("the last losses are not told: %s", bpt_error_last()->text);
+    bpt_job_draw(job, true);
     return bpt_error_put(&error);
 }
 

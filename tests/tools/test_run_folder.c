@@ -176,6 +176,7 @@ static void test_what_is_none(void **state) {
 
 static const char *const kept_by_all[] = {"notes",
                                           "notes.tmp-1",
+                                          "chart.svg.old",
                                           "log.rank-0.old.txt",
                                           "log.rank-.txt",
                                           "gpu.rank-0.yaml.tmp-",
@@ -187,10 +188,13 @@ static const char *const kept_by_all[] = {"notes",
                                           "exchange/shards.json.old",
                                           "exchange/updates.rank-0.old.jsonl"};
 static const char *const halves[] = {
-    "summary.json.tmp-1",      "model.yaml.tmp-1",           "config.yaml.tmp-12",
-    "model.safetensors.tmp-1", "gpu.rank-3.yaml.tmp-1",      "tuned.rank-0.yaml.tmp-1",
-    "metrics.jsonl.tmp-1",     "exchange/shards.json.tmp-1", "exchange/steps.rank-0.jsonl.tmp-1"};
-static const char *const of_training[] = {"metrics.jsonl", "log.rank-0.txt", "log.rank-12.txt"};
+    "summary.json.tmp-1",         "model.yaml.tmp-1",
+    "config.yaml.tmp-12",         "model.safetensors.tmp-1",
+    "gpu.rank-3.yaml.tmp-1",      "tuned.rank-0.yaml.tmp-1",
+    "metrics.jsonl.tmp-1",        "chart.svg.tmp-1",
+    "exchange/shards.json.tmp-1", "exchange/steps.rank-0.jsonl.tmp-1"};
+static const char *const of_training[] = {"metrics.jsonl", "chart.svg", "log.rank-0.txt",
+                                          "log.rank-12.txt"};
 static const char *const of_exchange[] = {"exchange/shards.json", "exchange/updates.rank-0.jsonl",
                                           "exchange/steps.rank-1.jsonl",
                                           "exchange/border.rank-2.jsonl"};

@@ -27,8 +27,10 @@ bpt_status bpt_chart_open(const char *metrics, const char *picture, bpt_chart **
         bpt_chart_close(c);
         return status;
     }
-    if (bpt_chart_metrics_read(&c->metrics, c->metrics_path) != BPT_OK)
-        bpt_debug("no chart yet: %s", bpt_error_last()->text); /* who draws it will see why */
+    const uint64_t start_ns = bpt_clock_ns();
+    (void)bpt_chart_metrics_read(&c->metrics, c->metrics_path); /* who draws it sees what fails */
+    bpt_debug("%.1f MB of metrics read back in %.1f ms", (double)c->metrics.read_bytes * 1e-6,
+              bpt_clock_seconds_since(start_ns) * 1e3);
     *chart = c;
     return BPT_OK;
 }

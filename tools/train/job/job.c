@@ -1,6 +1,6 @@
 /* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
- * job_stage.c and job_delivery.c, its folder in job_run.c, what is measured for it in job_settle.c,
- * where it starts from in job_state.c, and what it does in job_step.c. */
+ * job_stage.c and job_delivery.c, its folder in job_run.c and job_chart.c, what is measured for it
+ * in job_settle.c, where it starts from in job_state.c, and what it does in job_step.c. */
 #include "tools/train/job/job.h"
 
 #include "base/clock.h"
@@ -69,10 +69,17 @@ static bpt_status open_engine(bpt_job *job) {
 
 static bpt_status write_start_event(bpt_job *job) {
     bpt_json_writer *w = &job->json;
+    char time[32];
+    bpt_clock_utc(time, sizeof time);
     bpt_json_open_object(w, NULL);
     bpt_json_put_text(w, "event", "start");
     bpt_json_put_text(w, "version", bpt_build_name);
+    bpt_json_put_text(w, "time", time);
     bpt_json_put_text(w, "model", job->model->name);
+    bpt_json_put_text(w, "data", job->options->data);
+    bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_real(w, "lr", job->options->lr);
+    bpt_json_put_real(w, "lr_factor", job->lr_factor);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
     bpt_json_put_u64(w, "servers", job->n_servers);
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
@@ -80,8 +87,17 @@ static bpt_status write_start_event(bpt_job *job) {
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
     bpt_json_put_u64(w, "step", job->count.progress / job->batch_all);
+    bpt_json_put_real(w, "seconds", job->count.seconds);
     bpt_json_close_object(w);
     return bpt_run_folder_metric(job->run, w);
+}
+
+static bpt_status begin_metrics(bpt_job *job) {
+    bpt_comm_operation_begin(job->comm, "the run folder");
+    bpt_status status = write_start_event(job);
+    if (status == BPT_OK) status = bpt__job_open_chart(job);
+    bpt_comm_operation_end(job->comm);
+    return status;
 }
 
 static void say_data(const bpt_job *job) {
@@ -258,7 +274,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));
     BPT_TRY(bpt__job_open_state(job));
     say_what_starts(job);
-    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK));
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_metrics(job) : BPT_OK));
     bpt_run_folder_keep(job->run);
     return BPT_OK;
 }
@@ -288,6 +304,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_error error;
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
+    bpt_chart_close(job->chart);
     bpt_quality_free(job->quality);
     bpt_feed_free(job->feed);
     bpt_delivery_close(job->delivery);

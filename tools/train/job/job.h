@@ -14,6 +14,7 @@
 #include "outer/exchange/exchange.h"
 #include "storage/dataset/dataset.h"
 #include "storage/stage/stage.h"
+#include "tools/train/chart/chart.h"
 #include "tools/train/data/delivery.h"
 #include "tools/train/data/feed.h"
 #include "tools/train/exchange/gradient_sums.h"
@@ -103,6 +104,7 @@ struct bpt_job {
     bpt_delivery *delivery; /* NULL where every rank opens the dataset */
     bpt_run_folder *run;
     bpt_step_trace *trace; /* NULL without --trace */
+    bpt_chart *chart;      /* of rank 0, else NULL */
     bool finished;         /* before it began: --resume auto on a run that came to its end */
     bool begun;            /* what is in the run's folder may have been changed */
     bpt_counters count;    /* what others keep for this process is added by bpt_job_count() */
@@ -240,5 +242,11 @@ uint32_t bpt_job_wants(bpt_job *job);
  *                 result
  * @return BPT_OK or an error of the parts */
 bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped);
+
+/** Rank 0: draws the run's chart anew from its metrics, unless that was done a moment ago and is
+ * not the last time; in tools/train/job/job_chart.c. Where it cannot be drawn the run goes on.
+ * Leaves this thread's last error as it is.
+ * @param last nothing comes after it */
+void bpt_job_draw(bpt_job *job, bool last);
 
 #endif

@@ -133,6 +133,10 @@ bool bpt__job_has_room(const bpt_job *job);
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew);
 
+/** Rank 0: makes what draws the run's chart, once its metrics have begun.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__job_open_chart(bpt_job *job);
+
 /** How fast each rank is by itself; where that was not measured, a guess in other units. That of a
  * server is a guess of how fast it merges, to be compared with other servers only. Collective.
  * @param[out] speeds shape [n_ranks]

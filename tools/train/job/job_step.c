@@ -404,6 +404,7 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
 bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     bpt_comm_doing(job->comm, "an evaluation");
     const bpt_status status = evaluate(job, together, stopped);
+    if (status == BPT_OK && !*stopped) bpt_job_draw(job, false);
     bpt_comm_doing(job->comm, "training");
     return status;
 }

@@ -241,6 +241,7 @@ bpt_status bpt_train_finish(bpt_job *job) {
         gather(job, job->delivery ? bpt_delivery_settle(job->delivery) : BPT_OK, &all);
     if (status == BPT_OK && job->rank == 0) {
         status = write_results(job, all);
+        bpt_job_draw(job, true);
         if (status != BPT_OK) status = explain_failure(job, status);
     }
     bpt_free(all);

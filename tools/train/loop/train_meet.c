@@ -38,7 +38,10 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     }
     if (stop) BPT_TRY(bpt_job_report_rest(job));
     const bool asked = stop || reasons & BPT_MEET_CHECKPOINT;
-    if (asked || reasons & BPT_MEET_CHECKPOINT_IF_ROOM) BPT_TRY(save(job, asked));
+    if (asked || reasons & BPT_MEET_CHECKPOINT_IF_ROOM) {
+        BPT_TRY(save(job, asked));
+        bpt_job_draw(job, stop);
+    }
     if (!stop) return BPT_OK;
     bpt_train_say_ranks(job);
     const bpt_status status =

@@ -20,6 +20,7 @@
 #define CONFIG      "config.yaml"
 #define MODEL       "model.yaml"
 #define SUMMARY     "summary.json"
+#define CHART       "chart.svg"
 #define CHECKPOINTS "checkpoints"
 #define EXCHANGE    "exchange"
 
@@ -251,8 +252,8 @@ static bool is_log(const char *name) {
 
 /* Whether a run makes a file of this name, or a killed one may have left it half-written. */
 static bool is_file_made(const char *name) {
-    static const char *const made[] = {CONFIG, MODEL, BPT__RUN_METRICS, SUMMARY,
-                                       "model.safetensors"};
+    static const char *const made[] = {CONFIG, MODEL,   BPT__RUN_METRICS,
+                                       CHART,  SUMMARY, "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
@@ -424,6 +425,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew
     BPT_TRY(remove_of_others(run, n_ranks));
     if (!anew) return remove_torn(run);
     BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
+    BPT_TRY(bpt_run_folder_remove(run, CHART));
     BPT_TRY(bpt_run_folder_remove(run, EXCHANGE));
     BPT_TRY(remove_entries(run, is_log));
     return make_subfolders(run->path);

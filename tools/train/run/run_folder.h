@@ -2,6 +2,7 @@
  * The folder of a run: where its configuration, logs, metrics, checkpoints and weights lie.
  *
  *     RUN/config.yaml  log.rank-N.txt  metrics.jsonl  summary.json  model.safetensors  checkpoints/
+ *     RUN/chart.svg  a picture of the metrics (tools/train/chart/chart.h)
  *     RUN/exchange/  what an agwu run is replayed from
  *     RUN/model.yaml  the model's file
  *     RUN/tuned.rank-N.yaml  what rank N was tuned by, with --tuned
@@ -63,7 +64,7 @@ bpt_status bpt_run_folder_check(const bpt_run_folder *run);
  * them is no more. No rank has its log open yet. What somebody keeps there beside is left alone;
  * subfolders that are links stay links, and are emptied of what runs make.
  * @param n_ranks of this job
- * @param anew also removes what an attempt without a checkpoint left: metrics and logs
+ * @param anew also removes what an attempt without a checkpoint left: metrics, chart and logs
  * @param values the options of @p command
  * @param model  what model.yaml holds
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
