@@ -69,13 +69,14 @@ check_chart runs/cut 'c.marks == 2' 'c.texts.count("resumed") >= 1' '"no evaluat
 [ "$(grep -o 'begun [^<]*' runs/cut/chart.svg)" = "$begun" ] || die "the run has begun anew"
 [ -z "$(find runs/cut -name '*.tmp*')" ] || die "temporary files are left"
 
-# Several ranks, which go on as others.
-ranks=("${common[@]}" --eval-every 0.5 --checkpoint-every 40 --output runs/ranks)
-go_on() { # N COMMAND...: from the checkpoint that a finished run has left
+# Several ranks, which go on as others. With the bound they wait at each push, so that meetings for checkpoints come in time.
+ranks=("${common[@]}" --eval-every 0.5 --checkpoint-every 20 --output runs/ranks)
+go_on() { # N COMMAND...: from the last checkpoint that a finished run has left
+    compgen -G 'runs/ranks/checkpoints/step-*' >/dev/null || die "ended before its first checkpoint: it has to be longer"
     rm runs/ranks/{summary.json,model.safetensors}
     run 0 ranks "$@" --resume auto
 }
-run 0 ranks 3 "$train" "${ranks[@]}" --epochs 2 --update agwu --sync-every 4
+run 0 ranks 3 "$train" "${ranks[@]}" --epochs 2 --update agwu --sync-every 4 --max-staleness 0
 check_chart runs/ranks 're.match(r"3 ranks, agwu, batch size 20, lr 0\.05 × 3, begun ", c.texts[1])' \
     'c.marks == 0' 'len(evals) >= 2' 'sum(": accuracy " in t for t in c.titles) == len(evals)'
 go_on 2 "$train" "${ranks[@]}" --epochs 3 --update allreduce
