@@ -23,6 +23,8 @@ enum { BATCH = 7, SEED = 20264 };
 
 static const bpt_learning learning = {.momentum = 0.9, .decay = 0.01};
 
+static bpt_device *device; /* one for all networks: it measures each kernel once */
+
 /* What is handed out, and how it was when it was said to be there. */
 typedef struct {
     size_t *begin; /* shape [n + 1] */
@@ -95,10 +97,8 @@ static void check_early(const net_fixture *f, bpt_network *net, taker *t) {
 /* @param before gradients that are computed before anybody takes them */
 static void check(bpt_value_type type, size_t segments, int before) {
     net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = SEED});
-    bpt_device *device;
     bpt_network *net;
     bpt_batch_result r;
-    net_assert_ok(bpt_device_open("cuda", false, &device));
     net_assert_ok(bpt_network_create_on(device, f.model, BATCH, type, learning, f.pool, &net));
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
     for (int i = 0; i < before; i++)
@@ -118,7 +118,6 @@ static void check(bpt_value_type type, size_t segments, int before) {
     check_early(&f, net, &t);
     bpt_network_free(net);
     release(&t);
-    bpt_device_close(device);
     net_close(&f);
 }
 
@@ -133,16 +132,14 @@ static void test_parts(void **state) {
 /* A network that hands out, with all segments apart. */
 typedef struct {
     net_fixture f;
-    bpt_device *device;
     bpt_network *net;
     taker t;
 } subject;
 
 static subject open_subject(void) {
     subject s = {.f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = SEED})};
-    net_assert_ok(bpt_device_open("cuda", false, &s.device));
     net_assert_ok(
-        bpt_network_create_on(s.device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &s.net));
+        bpt_network_create_on(device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &s.net));
     net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_WEIGHTS, s.f.weights));
     s.t = cut(&s.f, 1);
     return s;
@@ -151,7 +148,6 @@ static subject open_subject(void) {
 static void close_subject(subject *s) {
     bpt_network_free(s->net);
     release(&s->t);
-    bpt_device_close(s->device);
     net_close(&s->f);
 }
 
@@ -193,7 +189,7 @@ static void test_memory_of_another(void **state) {
     bpt_network *other;
     net_assert_ok(hand_out(s.net, &s.t));
     net_assert_ok(
-        bpt_network_create_on(s.device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &other));
+        bpt_network_create_on(device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &other));
     net_assert_ok(bpt_network_set(other, BPT_VECTOR_WEIGHTS, s.f.weights));
     net_assert_ok(hand_out(other, &s.t));
     for (int run = 0; run < 4; run++) {
@@ -234,7 +230,9 @@ int main(void) {
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;
+    net_assert_ok(bpt_device_open("cuda", false, &device));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bpt_device_close(device);
     cuda_end();
     return failed;
 }
