@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <ucontext.h>
 #include <unistd.h>
 #include <vector>
@@ -275,7 +276,18 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &of_thread)
     }
 }
 
-cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream,
+static std::set<std::pair<int, const void *>> loaded; /* kernels of each GPU */
+
+/* @return whether it is, which a capture leaves as it is */
+static bool load(const void *kernel, cudaStream_t stream) {
+    const std::lock_guard<std::recursive_mutex> hold(lock);
+    const std::pair<int, const void *> wanted(current_gpu(), kernel);
+    if (captures(stream)) return loaded.count(wanted) > 0;
+    loaded.insert(wanted);
+    return true;
+}
+
+cudaError_t launch(const void *kernel, dim3 blocks, dim3 threads, cudaStream_t stream,
                    std::function<void()> of_thread) {
     const uint64_t n = (uint64_t)threads.x * threads.y * threads.z;
     if (n == 0 || n > MAX_THREADS || threads.z > MAX_THREADS_Z || blocks.x == 0 ||
@@ -285,6 +297,7 @@ cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream,
         const cudaError_t error = gpu_on_cores_launch_fails();
         if (error != cudaSuccess) return failed(error);
     }
+    if (!load(kernel, stream)) return spoil_capture_of(stream);
     return put(stream, reach::its_gpu,
                [blocks, threads, run = std::move(of_thread)] { run_grid(blocks, threads, run); });
 }

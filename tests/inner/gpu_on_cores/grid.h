@@ -36,9 +36,12 @@ enum { WARP = 32, MAX_THREADS = 1024, MAX_THREADS_Z = 64, MAX_GRID_Y = 65535 };
 /** Runs a kernel's body for each thread of a grid. */
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &body);
 
-/** Puts a grid on a stream. @return cudaErrorInvalidConfiguration of one that no GPU runs, or what
- * gpu_on_cores_launch_fails() says */
-cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream, std::function<void()> body);
+/** Puts a grid on a stream. @param kernel its function, which tells it from others
+ * @return cudaErrorInvalidConfiguration of one that no GPU runs, what gpu_on_cores_launch_fails()
+ * says, or cudaErrorStreamCaptureUnsupported, where a capture would be the kernel's first launch on
+ * this GPU, which loads it */
+cudaError_t launch(const void *kernel, dim3 blocks, dim3 threads, cudaStream_t stream,
+                   std::function<void()> body);
 
 /* ---- called by the thread that runs ---- */
 

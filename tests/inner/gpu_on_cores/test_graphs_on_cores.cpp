@@ -174,13 +174,50 @@ static void test_event_of_an_ended_capture(void **) {
     ok(cudaFree(value));
 }
 
+static __global__ void add_two(int *value) {
+    *value += 2;
+}
+
+/* The first launch of a kernel is none of a capture's; and it is the first on each GPU. */
+static void test_kernel_that_is_not_loaded(void **) {
+    int *value = new_ints(1);
+    cudaGraph_t graph = NULL;
+    for (int gpu = 0; gpu < 2; gpu++) {
+        cudaStream_t mine;
+        ok(cudaSetDevice(gpu));
+        ok(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking));
+        ok(cudaStreamBeginCapture(mine, cudaStreamCaptureModeThreadLocal));
+        assert_int_equal(run(mine, add_two, 1, 1, value), cudaErrorStreamCaptureUnsupported);
+        assert_int_equal(cudaStreamEndCapture(mine, &graph), cudaErrorStreamCaptureInvalidated);
+        int *own = new_ints(1);
+        ok(run(mine, add_two, 1, 1, own));
+        ok(cudaStreamBeginCapture(mine, cudaStreamCaptureModeThreadLocal));
+        ok(run(mine, add_two, 1, 1, value));
+        ok(cudaStreamEndCapture(mine, &graph));
+        ok(cudaGraphDestroy(graph));
+        ok(cudaStreamDestroy(mine));
+        ok(cudaFree(own));
+    }
+    ok(cudaSetDevice(0));
+    ok(cudaFree(value));
+}
+
+/* Captures may then have them. */
+static int load_kernels(void **) {
+    int *value = new_ints(1);
+    ok(run(stream, add_one, 1, 1, value));
+    ok(cudaFree(value));
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_unjoined_capture),
-        cmocka_unit_test(test_spoilt_capture),
-        cmocka_unit_test(test_captures_of_threads),
-        cmocka_unit_test(test_event_of_an_ended_capture),
+        cmocka_unit_test_setup(test_graph, load_kernels),
+        cmocka_unit_test_setup(test_unjoined_capture, load_kernels),
+        cmocka_unit_test_setup(test_spoilt_capture, load_kernels),
+        cmocka_unit_test_setup(test_captures_of_threads, load_kernels),
+        cmocka_unit_test_setup(test_event_of_an_ended_capture, load_kernels),
+        cmocka_unit_test(test_kernel_that_is_not_loaded),
     };
     return run_on_two_gpus(tests);
 }

@@ -119,8 +119,8 @@ template <typename... P, typename... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...),
                                A &&...args) {
     const std::tuple<std::decay_t<P>...> values(std::forward<A>(args)...);
-    return gpu_on_cores::launch(config->gridDim, config->blockDim, config->stream,
-                                [kernel, values] { std::apply(kernel, values); });
+    return gpu_on_cores::launch((const void *)kernel, config->gridDim, config->blockDim,
+                                config->stream, [kernel, values] { std::apply(kernel, values); });
 }
 
 #endif
