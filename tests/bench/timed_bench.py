@@ -1,4 +1,4 @@
-"""bpt-train --bench for the benches that a GPU is lent to for minutes: within a time, and nothing of it stays."""
+"""bpt-train --bench for the benches of a GPU that is at hand for minutes: within a time, and nothing stays."""
 import json
 import signal
 import subprocess

@@ -111,6 +111,22 @@ static void test_a_run(void **state) {
     assert_near(metrics.train_loss.points[4].seconds, 5, 1e-12);
 }
 
+/* The last interval of a run, or the last before it was stopped. */
+static void test_speed_of_an_instant_is_none(void **state) {
+    (void)state;
+    take_start(0, 0, 1);
+    take_epochs(0, 1, 0.7);
+    take(
+        "{\"event\": \"step\", \"epoch\": 1.01, \"seconds\": 10.2, \"loss\": 0.6, "
+        "\"images_per_s\": 90000}");
+    assert_int_equal(metrics.train_loss.n, 11);
+    assert_int_equal(metrics.images_per_s.n, 10);
+    take_start(1.01, 10.2, 1);
+    take("{\"event\": \"step\", \"epoch\": 1.02, \"seconds\": 10.4, \"images_per_s\": 4000}");
+    take("{\"event\": \"step\", \"epoch\": 1.03, \"seconds\": 10.5, \"images_per_s\": 4500}");
+    assert_int_equal(metrics.images_per_s.n, 12);
+}
+
 /* What is not told, is no number, or is of no event that is shown. */
 static void test_what_is_left_out(void **state) {
     (void)state;
@@ -438,6 +454,7 @@ static int close_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_speed_of_an_instant_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_that_begins_late, set_up, tear_down),

@@ -84,12 +84,22 @@ static void add_value(const event *e, const char *key, bpt_chart_series *s, doub
     if (get_real(e, key, &value)) bpt_chart_series_add(s, epoch, seconds, value);
 }
 
+/* The speed of an interval that is much shorter than the one before, as the last of a run may be,
+ * is that of a few steps: mostly chance, and far off where ranks tell of them by exchanges. */
+static void add_speed(const event *e, bpt_chart_metrics *m, double epoch, double seconds) {
+    const double least_part = 0.25, interval_s = seconds - m->step_seconds;
+    if (interval_s >= least_part * m->interval_s)
+        add_value(e, "images_per_s", &m->images_per_s, epoch, seconds);
+    m->interval_s = interval_s;
+    m->step_seconds = seconds;
+}
+
 static void take_step(const event *e, bpt_chart_metrics *m) {
     double epoch, seconds;
     if (!get_place(e, m, &epoch, &seconds)) return;
     add_value(e, "loss", &m->train_loss, epoch, seconds);
     add_value(e, "lr", &m->rate, epoch, seconds);
-    add_value(e, "images_per_s", &m->images_per_s, epoch, seconds);
+    add_speed(e, m, epoch, seconds);
     note_place(m, epoch, seconds);
 }
 
@@ -108,8 +118,9 @@ static void go_back(bpt_chart_metrics *m, double epoch, double seconds) {
                                      &m->test_accuracy};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) bpt_chart_series_cut(all[i], epoch);
     while (m->n_resumes > 0 && m->resumes[m->n_resumes - 1].epoch > epoch) m->n_resumes--;
-    m->last_epoch = epoch;
-    m->last_seconds = seconds;
+    note_place(m, epoch, seconds);
+    m->step_seconds = seconds;
+    m->interval_s = 0;
 }
 
 static bpt_status note_resume(bpt_chart_metrics *m, double epoch, double seconds, uint64_t before) {
