@@ -2,9 +2,10 @@
  * What a kind of layer is: a table of functions. A new kind is one file in inner/layers/, named at
  * the end of this header and in inner/layers/registry.c. On a GPU it is also in one of
  * inner/cuda/cuda_layer_*.c, named in cuda_network.h and cuda_layers.c there; else a GPU refuses
- * models that have it. Some kinds are known by name elsewhere: those that multiply
- * (inner/models/model_part.c), that are computed with others (inner/models/fusion.c), that do not
- * learn from a single sample (inner/models/model_print.c).
+ * models that have it. In an ONNX file it is what a row of inner/onnx/onnx_layers.c says; without
+ * one there is no such file of models that have it. Some kinds are known by name elsewhere: those
+ * that multiply (inner/models/model_part.c), that are computed with others (inner/models/fusion.c),
+ * that do not learn from a single sample (inner/models/model_print.c).
  *
  * Letters: N batch, C input channels, K output channels, H W input size, P Q output size, R S
  * kernel.

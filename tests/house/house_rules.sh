@@ -42,7 +42,7 @@ rooms storage images: environment: dataset:environment,images writer:dataset,env
     stage:dataset,environment
 rooms inner loops: memory: weights: optimizers: schedules: cpu:loops,memory cuts:cpu layers/layer.h:cuts,loops,weights \
     step:cpu,cuts,layers/layer.h,loops,memory layers:cpu,cuts,layers/layer.h,loops,step,weights \
-    models:cuts,layers/layer.h,weights device.h:models,network \
+    models:cuts,layers/layer.h,weights onnx:layers/layer.h,models,weights device.h:models,network \
     network:cuts,device.h,layers/layer.h,loops,memory,models,optimizers,step,weights \
     cuda:device.h,layers/layer.h,loops,memory,models,network,optimizers mixed:cpu,device.h,models,network \
     device.c:cuda,device.h,mixed
