@@ -182,12 +182,13 @@ static bpt_status check_partners(const bpt_split *split, const bpt_loader_option
     return BPT_OK;
 }
 
-static void make_scales(bpt_loader *l, const bpt_loader_options *o) {
-    for (uint32_t c = 0; c < l->images.C; c++) {
-        const double mean = o->mean ? o->mean[c] : 0;
-        const double std = o->std && o->std[c] != 0 ? o->std[c] : 1;
-        l->scale[c] = (float)(1 / (255 * std));
-        l->shift[c] = (float)(-mean / std);
+void bpt_loader_scales(const double *mean, const double *std, uint32_t n, float *scale,
+                       float *shift) {
+    for (uint32_t c = 0; c < n; c++) {
+        const double middle = mean ? mean[c] : 0;
+        const double deviation = std && std[c] != 0 ? std[c] : 1;
+        scale[c] = (float)(1 / (255 * deviation));
+        shift[c] = (float)(-middle / deviation);
     }
 }
 
@@ -238,7 +239,7 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
         BPT_TRY(BPT_NEW("parts of second labels", entries, &l->all_second_parts));
     }
     BPT_TRY(allocate_scratch(l, o));
-    make_scales(l, o);
+    bpt_loader_scales(o->mean, o->std, l->images.C, l->scale, l->shift);
     for (uint32_t i = 0; i < o->depth; i++) make_slot(l, i, &l->slots[i]);
     return BPT_OK;
 }

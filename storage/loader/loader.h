@@ -69,6 +69,13 @@ typedef struct bpt_batch {
     uint32_t slot; /* the loader's own */
 } bpt_batch;
 
+/** Says how pixels are normalised: one becomes pixel * scale + shift, the product and the sum each
+ * rounded to a float.
+ * @param mean,std as of bpt_loader_options, of @p n channels
+ * @param[out] scale,shift shape [n] */
+void bpt_loader_scales(const double *mean, const double *std, uint32_t n, float *scale,
+                       float *shift);
+
 /** @param values C*H*W
  * @return bytes of a loader's batches and augmented images; SIZE_MAX where no size_t can tell */
 size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);

@@ -1,43 +1,23 @@
 #include "tools/eval/predictions.h"
 
-#include "base/file.h"
 #include "base/memory.h"
+#include "tools/eval/result_file.h"
 #include "tools/interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static const char head[] = "{\"sample\": "; /* of each line, and of no other file */
+static const char head[] = "{\"sample\": "; /* of each line */
 
-/* Whether what is there may be replaced. */
-static bool gives_way(const char *path) {
-    char begin[sizeof head - 1];
-    uint64_t bytes;
-    int fd;
-    if (bpt_file_open(path, &fd, &bytes) != BPT_OK) return false;
-    const ssize_t n = read(fd, begin, sizeof begin);
-    close(fd);
-    return bytes == 0 || (n == sizeof begin && memcmp(begin, head, sizeof begin) == 0);
-}
+static const bpt_result_file kind = {.option = "predictions",
+                                     .what = "file of predictions",
+                                     .example = "predictions.jsonl",
+                                     .head = head,
+                                     .head_bytes = sizeof head - 1};
 
 bpt_status bpt_predictions_try(const char *path) {
-    bool there;
-    if (strcmp(path, "-") == 0) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "--predictions takes a file: standard output has the result");
-        bpt_hint("name a file, such as predictions.jsonl");
-        return status;
-    }
-    BPT_TRY(bpt_path_look(path, &there));
-    if (there && !gives_way(path)) {
-        const bpt_status status =
-            bpt_fail(BPT_EEXIST, "%s exists already and is no file of predictions", path);
-        bpt_hint("name another file for --predictions");
-        return status;
-    }
-    return bpt_file_try(path);
+    return bpt_result_file_try(&kind, path);
 }
 
 /* @return @p p to nine digits: more of them mean nothing where activations are floats */

@@ -24,10 +24,8 @@ typedef struct bpt_predictions {
     bpt_json_writer line;
 } bpt_predictions;
 
-/** Tries whether a file can be made at @p path, before what is to be in it is computed. A file of
- * predictions that is there will be replaced; anything else is left alone.
- * @return BPT_OK, BPT_EEXIST (something else is there), BPT_EUSAGE ("-"), BPT_EIO, BPT_ENOSPC,
- *         BPT_ENOMEM */
+/** Tries whether a file can be made at @p path, before what is to be in it is computed.
+ * @return as bpt_result_file_try() */
 bpt_status bpt_predictions_try(const char *path);
 
 /** Adds the lines of a batch. @return BPT_OK, BPT_ENOMEM */
