@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "inner/network/network.h"
 #include "tools/device_option.h"
+#include "tools/eval/onnx_file.h"
 #include "tools/eval/per_class.h"
 #include "tools/eval/predictions.h"
 #include "tools/eval/trained_on.h"
@@ -21,7 +22,7 @@
 
 typedef struct {
     const char *data, *stage, *split, *train_data, *train_split, *model, *weights;
-    const char *predictions; /* NULL: not wanted */
+    const char *predictions, *onnx; /* NULL: not wanted */
     int64_t batch_size, threads, loader_threads;
     int64_t input_size[2];
     const char *device; /* for bpt_device_option_open() */
@@ -137,6 +138,14 @@ static const bpt_option rows[] = {
      .help = "also write what each sample is taken for, one JSON object a line, in\n"
              "the order of the split; replaces an earlier such file, and no other;\n"
              "computed on the cores, as --per-class"},
+    {.name = "onnx",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(onnx),
+     .unit = "FILE",
+     .help = "also write the network with its weights as an ONNX model, in floats:\n"
+             "from pixels of 0 to 255, [N, channels, height, width], which it\n"
+             "normalises itself, to probabilities, [N, classes]; replaces an\n"
+             "earlier such file of bpt's, and no other"},
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(json),
@@ -170,6 +179,7 @@ typedef struct {
     float *weights;
     bpt_per_class classes;       /* .confusion: NULL without --per-class */
     bpt_predictions predictions; /* .labels: NULL without --predictions */
+    bpt_onnx *onnx;              /* NULL without --onnx */
 } parts;
 
 static bpt_dataset *trained_on(const parts *p) {
@@ -199,6 +209,17 @@ static bpt_status check_answers(const eval_options *o) {
     return status;
 }
 
+static bpt_status try_files(const eval_options *o) {
+    if (o->predictions && o->onnx && strcmp(o->predictions, o->onnx) == 0) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "--predictions and --onnx name the same file: %s", o->onnx);
+        bpt_hint("name one for each, such as predictions.jsonl and network.onnx");
+        return status;
+    }
+    if (o->predictions) BPT_TRY(bpt_predictions_try(o->predictions));
+    return o->onnx ? bpt_onnx_file_try(o->onnx) : BPT_OK;
+}
+
 static bpt_status check(const eval_options *o) {
     const char *missing = !bpt_program_has(o->data)            ? "data"
                           : !bpt_program_has(o->model)         ? "model"
@@ -206,11 +227,12 @@ static bpt_status check(const eval_options *o) {
                           : o->stage && !*o->stage             ? "stage"
                           : o->train_data && !*o->train_data   ? "train-data"
                           : o->predictions && !*o->predictions ? "predictions"
+                          : o->onnx && !*o->onnx               ? "onnx"
                                                                : NULL;
     if (!missing) {
         BPT_TRY(check_answers(o));
         BPT_TRY(bpt_device_option_check(device_of(o), (bpt_precision)o->precision));
-        return o->predictions ? bpt_predictions_try(o->predictions) : BPT_OK;
+        return try_files(o);
     }
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
@@ -277,6 +299,17 @@ static bpt_status ask_for_answers(const eval_options *o, parts *p, bpt_evaluatio
     e->take = take_answers;
     e->take_arg = p;
     return BPT_OK;
+}
+
+/* @param split that the network has learnt from */
+static bpt_status make_onnx(const eval_options *o, const bpt_split *split, parts *p) {
+    const bpt_onnx_origin origin = {.model = p->model,
+                                    .weights = p->weights,
+                                    .weights_path = o->weights,
+                                    .data = p->other ? o->train_data : o->data,
+                                    .dataset = trained_on(p),
+                                    .split = split};
+    return bpt_onnx_file_create(&origin, &p->onnx);
 }
 
 static double share_correct(const bpt_batch_result *r) {
@@ -365,13 +398,15 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     e.batch = (uint32_t)o->batch_size < e.count ? (uint32_t)o->batch_size : (uint32_t)e.count;
     BPT_TRY(ask_for_answers(o, p, &e));
     BPT_TRY(open_network(o, e.batch, p));
+    if (o->onnx) BPT_TRY(make_onnx(o, e.normalise, p));
     BPT_TRY(bpt_evaluate(p->network, &e, &result));
     if (o->json)
         BPT_TRY(print_json(p, &result));
     else
         print_text(o, p, &result);
     /* Last: a full disk does not take the result away. */
-    return o->predictions ? bpt_predictions_write(&p->predictions, o->predictions) : BPT_OK;
+    if (o->predictions) BPT_TRY(bpt_predictions_write(&p->predictions, o->predictions));
+    return p->onnx ? bpt_onnx_file_write(p->onnx, o->onnx) : BPT_OK;
 }
 
 static bpt_status run(int argc, char **argv, bpt_option_set **set) {
@@ -393,6 +428,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     bpt_free(p.weights);
     bpt_free(p.classes.confusion);
     bpt_predictions_free(&p.predictions);
+    bpt_onnx_free(p.onnx);
     return status;
 }
 

@@ -1,7 +1,5 @@
 #include "tools/interrupt.h"
 
-#include "base/file.h"
-
 #include <signal.h>
 #include <string.h>
 
@@ -34,8 +32,12 @@ void bpt_interrupt_catch(void) {
 }
 
 bpt_status bpt_interrupt_write(const char *path, const void *data, size_t size) {
+    return bpt_interrupt_write_parts(path, &(bpt_bytes){data, size}, 1);
+}
+
+bpt_status bpt_interrupt_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts) {
     bpt_interrupt_catch();
-    return bpt_file_write(path, data, size);
+    return bpt_file_write_parts(path, parts, n_parts);
 }
 
 bpt_status bpt_interrupt_check(const char *outcome, const char *hint) {

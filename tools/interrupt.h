@@ -5,6 +5,7 @@
 #ifndef BPT_TOOLS_INTERRUPT_H
 #define BPT_TOOLS_INTERRUPT_H
 
+#include "base/file.h"
 #include "base/status.h"
 
 #include <stddef.h>
@@ -16,6 +17,9 @@ void bpt_interrupt_catch(void);
 /** Writes a file as bpt_file_write() does, caught as above: one that comes meanwhile waits for the
  * end of it, so that no part is left. For what is written last, where nobody checks. */
 bpt_status bpt_interrupt_write(const char *path, const void *data, size_t size);
+
+/** Likewise as bpt_file_write_parts(). */
+bpt_status bpt_interrupt_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts);
 
 /** @param outcome what the program leaves: "nothing is stored"
  * @param hint    what the user can do
