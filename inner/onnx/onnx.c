@@ -94,7 +94,7 @@ static void put_input(bpt__onnx_graph *g, const bpt_onnx_source *source) {
 static void put_output(bpt__onnx_graph *g) {
     static const char name[] = "probabilities";
     const char *logits = bpt__onnx_value_in(g, g->model->n_layers, BPT__FLAT);
-    const bpt__proto_mark node = bpt__onnx_open(g, "Softmax", name);
+    const bpt__proto_mark node = bpt__onnx_open(g, "Softmax", "probabilities.softmax");
     bpt__onnx_input(g, logits);
     bpt__onnx_put_int(g, "axis", 1);
     bpt__onnx_close(g, node, name);
