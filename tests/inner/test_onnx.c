@@ -86,12 +86,18 @@ static float *look_at(const net_fixture *f) {
     return seen;
 }
 
+static void check_names(const onnx_model *m) {
+    for (size_t i = 0; i < m->n_nodes; i++)
+        for (size_t j = 0; j < i; j++) assert_string_not_equal(m->nodes[i].name, m->nodes[j].name);
+}
+
 /* @return the largest error of a probability, relative to it */
 static double compare(const net_fixture *f, bpt_network *net) {
     const bpt_onnx_source source = source_of(f->model, f->weights);
     size_t size;
     uint8_t *file = make_file(&source, &size);
     onnx_model *onnx = onnx_read(file, size);
+    check_names(onnx);
     double *theirs = onnx_run(onnx, f->batch, f->pixels), worst = 0.0;
     float *seen = look_at(f);
     double *ours = ask_network(f, net, seen);
@@ -258,8 +264,6 @@ static void test_what_the_file_says(void **state) {
     assert_string_equal(m->entries[0].value, "[\"a\", \"b\"]");
     assert_string_equal(m->entries[1].key, "b\xC3\xA4r");
     assert_string_equal(m->entries[1].value, "B??r ?"); /* the whole is no UTF-8 */
-    for (size_t i = 0; i < m->n_nodes; i++)
-        for (size_t j = 0; j < i; j++) assert_string_not_equal(m->nodes[i].name, m->nodes[j].name);
     onnx_free(m);
     free(file);
     net_close(&f);
