@@ -231,6 +231,36 @@ static void test_chain(void **state) {
     free(s);
 }
 
+/* A buffer takes the smallest gap that has room for it, and leaves larger ones to others. The first
+ * four lie one on the other; the fifth would fit under the second or between the second and the
+ * fourth, the last under the second alone. */
+static void test_best_fit(void **state) {
+    (void)state;
+    enum { N_TASKS = 4, N_BUFFERS = 6 };
+    static const size_t bytes[N_BUFFERS] = {640, 576, 512, 448, 384, 320};
+    static const bool uses[N_TASKS][N_BUFFERS] = {{true, true, true, true, false, false},
+                                                  {false, true, true, true, false, true},
+                                                  {false, true, false, true, true, true},
+                                                  {false, true, false, true, true, false}};
+    sample *s = new_sample(N_TASKS, N_BUFFERS);
+    for (uint32_t t = 0; t < N_TASKS; t++) {
+        if (t > 0) add_edge(s, t, t - 1);
+        for (uint32_t b = 0; b < N_BUFFERS; b++)
+            if (uses[t][b]) add_use(s, t, b);
+    }
+    memcpy(s->bytes, bytes, sizeof bytes);
+    find_reach(s);
+    bpt_sharing *sharing = NULL;
+    size_t offsets[MAX_BUFFERS], total;
+    ok(bpt_sharing_create(N_BUFFERS, &sharing));
+    ok(bpt_sharing_note(sharing, s->users, s->n_tasks));
+    check_places((const sample *const[]){s}, 1, sharing);
+    ok(bpt_sharing_place(sharing, s->bytes, offsets, &total));
+    assert_int_equal(total, lower_bound(s));
+    bpt_sharing_free(sharing);
+    free(s);
+}
+
 /* Numbers in order are no order: without edges nothing is shared. A buffer with more uses than a
  * word has bits is followed too. */
 static void test_edges_alone_order(void **state) {
@@ -303,10 +333,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs),     cmocka_unit_test(test_several_graphs),
-        cmocka_unit_test(test_many_uses),         cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_edges_alone_order), cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_several_graphs),
+        cmocka_unit_test(test_many_uses),     cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_best_fit),      cmocka_unit_test(test_edges_alone_order),
+        cmocka_unit_test(test_overflow),      cmocka_unit_test(test_no_memory),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
