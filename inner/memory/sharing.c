@@ -115,7 +115,7 @@ bpt_status bpt_sharing_place(const bpt_sharing *s, const size_t *bytes, size_t *
         qsort(order, s->apart.n, sizeof *order, compare_sizes);
         for (size_t i = 0; i < s->apart.n; i++) {
             const size_t buffer = order[i].buffer;
-            offsets[buffer] = bytes[buffer] ? find_gap(s, bytes, offsets, line, n_line, buffer) : 0;
+            offsets[buffer] = find_gap(s, bytes, offsets, line, n_line, buffer);
             insert(offsets, line, n_line++, buffer);
             if (end < bpt_size_add(offsets[buffer], bytes[buffer]))
                 end = bpt_size_add(offsets[buffer], bytes[buffer]);

@@ -276,7 +276,7 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
 }
 
 bpt_status bpt_placed_learn(bpt_placed *p, float rate) {
-    return p->in_step && hosts(p) ? bpt_network_apply(p->tail, rate) : BPT_OK;
+    return hosts(p) ? bpt_network_apply(p->tail, rate) : BPT_OK;
 }
 
 /* ---- vectors ---- */
