@@ -87,12 +87,15 @@ refused() { # STATUS SAYS OPTION...
 }
 refused 2 'the classes of unsorted are not those of data' --data unsorted --train-data data
 refused 2 'the classes of unsorted are not those of data' --data unsorted --train-data data --per-class --predictions no.jsonl
-# One class more, behind the others, or one less: numbers of classes mean the same, and yet not all of them are known.
-mkdir more fewer
+# One class more, behind the others, or one less: numbers of classes mean the same, and yet not all of them are known. As
+# many of other names are others, too.
+mkdir more fewer renamed
 cp -r files/* more
 cp -r files/0 more/a
 cp -r files/[0-8] fewer
-for other in more fewer; do
+cp -r files/[0-8] renamed
+cp -r files/9 renamed/a
+for other in more fewer renamed; do
     run 0 "$ingest" folder $other --out data-$other --split test
     refused 2 "the classes of data-$other are not those of data" --data data-$other --train-data data
 done

@@ -73,6 +73,12 @@ assert seconds == sorted(seconds)
 END
 
 python3 "$here/weights.py" finite runs/one/model.safetensors || die "the weights"
+python3 - <<'END' || die "the weights do not say whose they are"
+import json
+data = open("runs/one/model.safetensors", "rb").read()
+told = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+assert told.pop("made_by").startswith("bpt-train ") and told == {"format": "pt", "model": "tiny"}, told
+END
 
 # Progress, of steps that take long enough for it on any machine.
 run 0 "$train" "${common[@]}" --model lenet --output runs/slow --epochs 0.995 --lr 0.01 --eval-every 0

@@ -103,9 +103,9 @@ says "the logs do not fit together"
 once=("${placed[@]}" --placement fc1 --checkpoint-every 20)
 run 0 ranks 3 "$train" "${once[@]}" --output runs/on
 cut_back runs/on
-python3 - "$here" <<'END' || die "the state of the tail is not in the checkpoint"
+cat >state.py <<'END'
 import glob, json, struct
-folder = sorted(glob.glob("runs/on/checkpoints/step-*"))[0]
+folder = sorted(glob.glob("runs/on/checkpoints/step-*"))[-1]
 ranks = [json.load(open(f"{folder}/rank-{r}.json")) for r in range(3)]
 host = ranks[0]["placement_host"]
 assert all(r["placement"] == "fc1" and r["placement_host"] == host for r in ranks)
@@ -121,8 +121,10 @@ for r in range(3):
     assert any_of(r, "conv1.weight")
     assert any_of(r, "fc1.weight") == (r == host), r
 END
+python3 state.py || die "the state of the tail is not in the checkpoint"
 run 0 ranks 3 "$train" "${once[@]}" --output runs/on --resume auto
 says "going on from runs/on/checkpoints/step-"
+[ "$(ls runs/on/checkpoints | wc -l)" -ge 2 ] && python3 state.py || die "it is not gone on with"
 exact_bytes runs/on fc1
 check_json runs/on/summary.json "d['test_accuracy'] > 0.6" "d['epochs'] >= 3"
 fails_well 2 "$train" --replay runs/on

@@ -36,6 +36,12 @@ open(sys.argv[1], "wb").write(data)
 END
 }
 
+# Each rank looks at its own files.
+rm runs/killed-sgwu/summary.json
+damage "$(newest runs/killed-sgwu)/rank-1.momentum.safetensors"
+fails_well 3 ranks 2 "$train" "${common[@]}" --lr 0.01 --update sgwu --output runs/killed-sgwu --resume auto
+says "/rank-1.momentum.safetensors is damaged"
+
 parts=("${common[@]}" --lr 0.01 --epochs 3)
 run 0 "$train" "${parts[@]}" --output runs/whole --checkpoint-every 100
 rm -f runs/whole/summary.json

@@ -50,9 +50,19 @@ says "hint: train it again, from its beginning to its end"
 # before the stop, here of thirty years, is not set against the samples of the first push.
 worked=$(newest runs/agwu-worked)
 sed -i -E 's/"compute_ns": [0-9]+/"compute_ns": 1000000000000000000/' "$worked/rank-1.json"
+# An evaluation by rank 0 alone that was stopped, of which no other rank knows, is made up for by all.
+sed -i 's/"eval_due": false/"eval_due": true/' "$worked/rank-0.json"
+check_json "$worked/rank-0.json" 'd["eval_due"]'
 seal "$worked"
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu-worked --resume auto --checkpoint-every 10 \
     --checkpoint-keep 1000
+python3 - runs/agwu-worked/metrics.jsonl <<'END' || die "the evaluation that was due is not made first"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+begun = max(i for i, e in enumerate(events) if e["event"] == "start")
+first = next(e for e in events[begun + 1:] if e["event"] != "shares")
+assert first["event"] == "eval" and first["step"] == events[begun]["step"], (events[begun], first)
+END
 for state in runs/agwu-worked/checkpoints/*/rank-0.json; do
     check_json "$state" 'all(ns < 1e9 * n for ns, n in zip(*map(d["exchange"]["coordinator"].get, ["timed_ns", "timed_samples"])))'
 done
@@ -81,6 +91,7 @@ run 0 ranks 2 "$train" "${both[@]}" --epochs 3 --idpa-rounds 4 --checkpoint-ever
 rm runs/rounds/summary.json
 run 0 ranks 2 "$train" "${both[@]}" --epochs 3 --output runs/rounds --resume auto
 ! grep -q 'is of another job' err || die "rounds that nobody asked for make another job"
+! grep -q 'data, round 1 of ' err || die "it tells again of what the part before has told"
 run 0 ranks 3 "$train" "${both[@]}" --epochs 3 --output runs/rounds-on-3 --resume "$(newest runs/rounds)"
 says "data, round 1 of 1: "
 run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
@@ -155,6 +166,11 @@ run 0 ranks 5 "$train" "${many[@]}" --output runs/many-none --resume runs/many-h
 says "batch: 32 samples a step of this rank"
 says "learning rate 0.01,"
 grep -q 'is of another job' err && die "another job with --lr-scale none"
+cp -r runs/many-half runs/many-auto
+rm runs/many-auto/summary.json
+run 0 ranks 5 "$train" "${many[@]}" --output runs/many-auto --resume auto --lr 0.005
+says "batch: 32 samples a step of this rank"
+grep -q 'is of another job' err && die "another job with --resume auto"
 # Not where it is another job anyway.
 run 0 ranks 5 "$train" --data data --model tiny.yaml --threads 1 --epochs 1 --update allreduce \
     --output runs/many-sum --resume runs/many-half
