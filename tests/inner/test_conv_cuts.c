@@ -354,12 +354,40 @@ static void test_all_are_cut_alike(void **state) {
     net_close(&f);
 }
 
-/* ---- memory ---- */
+/* ---- a small network: chunks, memory ---- */
 
 static const char net_small[] =
     "{name: t, input: [1, 4, 4], classes: 3, layers: ["
     "conv: {name: a, filters: 32, kernel: 3, pad: 1}, relu, "
     "conv: {name: b, filters: 32, kernel: 3}, fc: {outputs: classes}]}";
+
+/* A batch of 6 is in chunks of 1, 2, 1 and 2 samples: what is told of parts is of the largest. */
+static void test_unlike_chunks(void **state) {
+    (void)state;
+    const bpt_cut cut = {.channels = 2};
+    net_fixture f = open_cut(net_small, 6, set(1, BPT_F32, cut, cut, cut));
+    assert_int_equal(f.net->builder.n_chunks, 4);
+    assert_int_equal(f.net->builder.n_cuts, 5);
+    for (size_t i = 0; i < f.net->builder.n_cuts; i++)
+        assert_int_equal(f.net->builder.cuts[i].problem.n, 2);
+    net_close(&f);
+}
+
+/* 8 channels are half a block: what cannot be cut is told to be whole, whatever was asked for. */
+static void test_what_cannot_be_cut(void **state) {
+    (void)state;
+    static const char text[] =
+        "{name: t, input: [1, 4, 4], classes: 3, layers: ["
+        "conv: {name: a, filters: 8, kernel: 3, pad: 1}, relu, "
+        "conv: {name: b, filters: 8, kernel: 3}, fc: {outputs: classes}]}";
+    const bpt_cut cut = {.channels = 2};
+    net_fixture f = open_cut(text, 2, set(1, BPT_F32, cut, cut, cut));
+    assert_int_equal(f.net->builder.n_cuts, 5);
+    for (size_t i = 0; i < f.net->builder.n_cuts; i++)
+        assert_int_equal(f.net->builder.cuts[i].cut.channels, 1);
+    assert_int_equal(bpt_network_n_cuts(f.net), 0);
+    net_close(&f);
+}
 
 /* Every allocation fails once. */
 static void test_no_memory(void **state) {
@@ -418,6 +446,8 @@ int main(void) {
         cmocka_unit_test(test_costs_of_a_network_are_noted),
         cmocka_unit_test(test_costs_decide),
         cmocka_unit_test(test_all_are_cut_alike),
+        cmocka_unit_test(test_unlike_chunks),
+        cmocka_unit_test(test_what_cannot_be_cut),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };

@@ -218,7 +218,7 @@ static void test_nothing_is_learnt(void **state) {
 
 static void test_job(void **state) {
     (void)state;
-    const bpt_train_options o = options_with("auto");
+    bpt_train_options o = options_with("auto");
     bpt_job job = open_job(&o, BPT_UPDATE_AGWU, made.model);
     assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
     assert_int_equal(asked.job.n_workers, N_RANKS);
@@ -235,6 +235,9 @@ static void test_job(void **state) {
     assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
     assert_int_equal(asked.job.steps_per_exchange, 1);
     assert_false(asked.job.overlaps);
+    o.precision = BPT_PRECISION_BF16;
+    assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
+    assert_int_equal(asked.job.value_bytes, 2);
     close_job(&job);
 }
 

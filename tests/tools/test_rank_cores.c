@@ -246,7 +246,7 @@ static void test_bound_ranks(void **state) {
     job.ranks[2] = (rank_of){'a', 4, 5, false}; /* which serves */
     job.n = 3;
     assert_chosen(0, 2, 1, 1, 3);
-    assert_int_equal(job.n_said, 1);
+    assert_true(job.n_said == 1 && strstr(job.said, " wants 2 threads: "));
     job.ranks[1].on_device = true;
     assert_chosen(0, 2, 1, 1, 3);
     assert_int_equal(job.n_said, 0);
@@ -278,12 +278,25 @@ static void test_small_hosts(void **state) {
     assert_true(job.n_said == 1 && strstr(job.said, "has 1 core: "));
 }
 
+/* ---- what is reckoned with before ---- */
+
+static void test_before_a_job(void **state) {
+    (void)state;
+    job.bound = 8;
+    job.quota = 6;
+    assert_int_equal(bpt_rank_threads_expected(0, 1), 6);
+    assert_int_equal(bpt_rank_threads_expected(0, 2), 3);
+    assert_int_equal(bpt_rank_threads_expected(5, 2), 5);
+    assert_int_equal(bpt_rank_threads_expected(BPT_MAX_WORKERS + 1, 2), BPT_MAX_WORKERS);
+    const double one = bpt_rank_threads_speed(1); /* of a clock that changes */
+    assert_true(one > 0 && bpt_rank_threads_speed(64) > 4 * one);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_bound_ranks),
-        cmocka_unit_test(test_small_hosts),
+        cmocka_unit_test(test_sharing),      cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_bound_ranks),  cmocka_unit_test(test_small_hosts),
+        cmocka_unit_test(test_before_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

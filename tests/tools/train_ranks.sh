@@ -68,7 +68,8 @@ for update in agwu sgwu allreduce; do
             "[r['rank'] for r in d['ranks']] == list(range($n))" \
             'sum(r["samples"] for r in d["ranks"]) >= 8000' \
             'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
-            'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
+            'all(r["steps"] > 0 and r["host"] for r in d["ranks"])' \
+            'd["peak_rss_bytes"] == max(r["peak_rss_bytes"] for r in d["ranks"])'
         says "update $update ($([ $update = agwu ] && echo asynchronous || echo synchronous)), partition "
         limits_are_told $out
         never_goes_back $out

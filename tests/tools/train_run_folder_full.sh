@@ -68,6 +68,7 @@ says 'bit for bit'
 rm -r small/run
 fails_well 1 ranks 2 "$train" "${job[@]}" "${by_time[@]}" --update agwu --checkpoint-every 1
 says 'checkpoint not saved: '
+says 'hint: make room, then begin anew; there is no checkpoint before'
 rm -r small/run
 mount -o remount,nr_inodes=0 small
 
