@@ -18,6 +18,8 @@ run=(--data data --threads 1 --batch-size 50 --force --output runs/x --eval-ever
 # Parameters are what is learned: 100 of the convolution, 8 of the batch norm, 23,050 behind it.
 run 0 "$train" "${run[@]}" --model norm.yaml --epochs 0.1
 says 'norm: 23158 parameters and 8 running statistics; data: '
+says 'warm-up 0.05 epochs' # half of the run
+run 0 "$train" "${run[@]}" --model norm.yaml --epochs 0.1 --warmup-epochs 1
 says 'warm-up 1 epoch' && grep -q 'warm-up 1 epochs' err && die "one epochs"
 run 0 "$train" "${run[@]}" --model norm.yaml --epochs 0.1 --warmup-epochs 0.5
 says 'warm-up 0.5 epochs'
