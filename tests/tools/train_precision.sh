@@ -91,7 +91,7 @@ done
 
 # ---- the same bits ----
 
-bf16=(--precision bf16 --epochs 0.5)
+bf16=(--precision bf16 --epochs 0.5 --warmup-epochs 1) # at a low rate: differences stay those of the precision
 run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/one
 for threads in 2 3; do
     run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/threads-$threads --threads $threads
@@ -116,9 +116,9 @@ same_weights runs/one runs/stopped
 # Files are floats and the optimiser's state goes on: the weights end where those of the first precision
 # do, to 0.002 of the norm; without the state it would be 0.03.
 go_on() { # FROM TO RUN WHOLE: from FROM's checkpoint at step 60 of 100; WHOLE is all FROM's
-    run 0 "$train" "${common[@]}" --epochs 0.5 --output "$3" --checkpoint-every 60 --precision "$1"
+    run 0 "$train" "${common[@]}" --epochs 0.5 --warmup-epochs 1 --output "$3" --checkpoint-every 60 --precision "$1"
     rm "$3/summary.json" "$3/model.safetensors"
-    run 0 "$train" "${common[@]}" --epochs 0.5 --output "$3" --checkpoint-every 60 --precision "$2" \
+    run 0 "$train" "${common[@]}" --epochs 0.5 --warmup-epochs 1 --output "$3" --checkpoint-every 60 --precision "$2" \
         --resume auto
     says "going on from $3/checkpoints/step-00000060"
     says "rank 0 computed in $1 until $3/checkpoints/step-00000060, and in $2 from now on"
@@ -130,7 +130,7 @@ go_on() { # FROM TO RUN WHOLE: from FROM's checkpoint at step 60 of 100; WHOLE i
     python3 "$here/weights.py" near "$4/model.safetensors" "$3/model.safetensors" 0.008 ||
         die "$3 is far from $4"
 }
-run 0 "$train" "${common[@]}" --epochs 0.5 --output runs/one-fp32
+run 0 "$train" "${common[@]}" --epochs 0.5 --warmup-epochs 1 --output runs/one-fp32
 go_on bf16 fp32 runs/to-fp32 runs/one
 go_on fp32 bf16 runs/to-bf16 runs/one-fp32
 says 'activations and their gradients are bfloat16 on this rank'
