@@ -50,6 +50,8 @@ static void test_numbers_of_differences(void **state) {
         {0, 2.5e6, 3, "0 1e6 2e6 3e6"},
         {-1, 1, 4, "-1.0 -0.5 0.0 0.5 1.0"},
         {0, 1, 5, "0.0 0.2 0.4 0.6 0.8 1.0"},
+        {2.30251, 2.30277, 6, "2.3025 2.30255 2.3026 2.30265 2.3027 2.30275 2.3028"},
+        {1e6, 1.0002e6, 4, "1e6 1.00005e6 1.0001e6 1.00015e6 1.0002e6"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const bpt_chart_range r = range_of(cases[i].lo, cases[i].hi, cases[i].n_most);

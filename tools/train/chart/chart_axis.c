@@ -76,13 +76,21 @@ static bool is_plain(double value) {
     return value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e6);
 }
 
+/* Four, or as many as tell one tick from the next. */
+static int digits_of(const bpt_chart_axis *a) {
+    const int least = 4;
+    if (a->log) return least;
+    const double decades = log10(fmax(fabs(a->lo), fabs(a->hi)) / a->step);
+    return least < 2 + (int)decades ? 2 + (int)decades : least;
+}
+
 void bpt_chart_axis_label(const bpt_chart_axis *a, double tick, char *text) {
     const double least = a->log ? tick : a->step;
     const double decimals = fmax(0, -floor(log10(least) + 1e-9));
     if (is_plain(a->log ? a->lo : a->step) && is_plain(fmax(fabs(a->lo), fabs(a->hi))))
         snprintf(text, BPT_CHART_NUMBER_SIZE, "%.*f", (int)decimals, tick);
     else
-        snprintf(text, BPT_CHART_NUMBER_SIZE, "%.4g", tick);
+        snprintf(text, BPT_CHART_NUMBER_SIZE, "%.*g", digits_of(a), tick);
     strip_exponent(text);
 }
 
