@@ -190,8 +190,7 @@ static bpt_status survey(folder *f, const bpt_import_source *source) {
     if (!*source->files[0]) return bpt_fail_errno(ENOENT, "open", "\"\"");
     BPT_TRY(bpt_strdup(source->files[0], &f->path));
     for (size_t n = strlen(f->path); n > 1 && f->path[n - 1] == '/';) f->path[--n] = '\0';
-    bpt_status status;
-    status = visit_entries(f, "", look_at_top, &t);
+    bpt_status status = visit_entries(f, "", look_at_top, &t);
     if (status == BPT_ENOENT && bpt_path_exists(f->path)) hint_at_importer(f->path);
     if (status != BPT_OK) goto done;
     BPT_TRY_GOTO(status, settle_classes(f, source, &t), done);
