@@ -37,13 +37,22 @@ static bpt_status list_numbers(bpt_json_writer *w, const double *numbers, uint32
     return bpt_json_end_text(w, text, &length);
 }
 
+/* Of other numbers of planes nobody has said what they are. */
+static void name_channels(uint32_t C, char *name, size_t size) {
+    if (C == 1 || C == 3)
+        snprintf(name, size, "%s", C == 1 ? "grey" : "channels red, green, blue");
+    else
+        snprintf(name, size, "%u channels", C);
+}
+
 static bpt_status create(const bpt_onnx_origin *o, float *numbers, bpt_json_writer lists[3],
                          bpt_onnx **onnx) {
     const bpt_dataset_info *info = bpt_dataset_describe(o->dataset);
     const char *classes, *mean, *std;
-    char input[96];
+    char channels[32], input[128];
+    name_channels(info->C, channels, sizeof channels);
     snprintf(input, sizeof input, "pixels from 0 to 255, %s, of images of %u x %u (height x width)",
-             info->C == 1 ? "grey" : "channels red, green, blue", info->H, info->W);
+             channels, info->H, info->W);
     bpt_loader_scales(o->split->mean, o->split->std, info->C, numbers, numbers + info->C);
     BPT_TRY(list_names(&lists[0], info->classes, info->n_classes, &classes));
     BPT_TRY(list_numbers(&lists[1], o->split->mean, info->C, &mean));
