@@ -119,7 +119,34 @@ static void test_a_run(void **state) {
     assert_near(metrics.last_epoch, 3, 1e-12);
     assert_near(metrics.last_seconds, 30, 1e-12);
     assert_near(metrics.test_accuracy.points[2].value, 0.53, 1e-12);
-    assert_near(metrics.train_loss.points[4].seconds, 5, 1e-12);
+    assert_near(metrics.rate.points[4].seconds, 5, 1e-12);
+}
+
+/* A mean is where the middle of its interval is, also of the first one behind a start; a rate is
+ * where it was told of. */
+static void test_means_are_in_the_middle(void **state) {
+    (void)state;
+    take_start(2, 20, 1);
+    take(
+        "{\"event\": \"step\", \"epoch\": 4, \"seconds\": 30, \"loss\": 4, \"lr\": 0.5, "
+        "\"images_per_s\": 500}");
+    take("{\"event\": \"eval\", \"epoch\": 5, \"seconds\": 39, \"loss\": 1, \"accuracy\": 0.5}");
+    take(
+        "{\"event\": \"step\", \"epoch\": 7, \"seconds\": 50, \"loss\": 2, \"lr\": 0.25, "
+        "\"images_per_s\": 700}");
+    take_start(6, 44, 1); /* of a checkpoint in the midst of the last interval */
+    take(
+        "{\"event\": \"step\", \"epoch\": 8, \"seconds\": 54, \"loss\": 1, \"images_per_s\": 900}");
+    assert_int_equal(metrics.train_loss.n, 2);
+    assert_near(metrics.train_loss.points[0].epoch, 3, 1e-12);
+    assert_near(metrics.train_loss.points[0].seconds, 25, 1e-12);
+    assert_near(metrics.train_loss.points[1].epoch, 7, 1e-12);
+    assert_near(metrics.images_per_s.points[0].seconds, 25, 1e-12);
+    assert_near(metrics.images_per_s.points[1].seconds, 49, 1e-12);
+    assert_int_equal(metrics.rate.n, 1);
+    assert_near(metrics.rate.points[0].epoch, 4, 1e-12);
+    assert_near(metrics.test_loss.points[0].epoch, 5, 1e-12);
+    assert_near(metrics.last_epoch, 8, 1e-12);
 }
 
 /* The last interval of a run, or the last before it was stopped. */
@@ -466,6 +493,7 @@ static int close_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_means_are_in_the_middle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_speed_of_an_instant_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resumes, set_up, tear_down),

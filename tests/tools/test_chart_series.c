@@ -21,9 +21,14 @@ static int set_up(void **state) {
     return 0;
 }
 
+static void add_at(double epoch, double seconds, double value) {
+    const bpt_chart_place place = {epoch, seconds, epoch};
+    bpt_chart_series_add(&series, &place, value);
+}
+
 static void add(size_t first, size_t n) {
     for (size_t i = first; i < first + n; i++)
-        bpt_chart_series_add(&series, (double)i, 10 * (double)i, i == 4711 ? 1e6 : (double)(i % 2));
+        add_at((double)i, 10 * (double)i, i == 4711 ? 1e6 : (double)(i % 2));
 }
 
 static void test_few_values_stay_as_they_are(void **state) {
@@ -77,7 +82,7 @@ static void test_the_largest(void **state) {
     assert_near(top->top_epoch, 4711, 0);
     assert_true(top->value < 1e5);
     series = (bpt_chart_series){0};
-    for (size_t i = 0; i < 5; i++) bpt_chart_series_add(&series, (double)i, 0, 0);
+    for (size_t i = 0; i < 5; i++) add_at((double)i, 0, 0);
     assert_near(bpt_chart_series_top(&series)->top_epoch, 0, 0); /* the first */
 }
 
@@ -97,11 +102,24 @@ static void test_cutting(void **state) {
     assert_in_range(series.n, BPT_CHART_POINTS / 2, BPT_CHART_POINTS);
 }
 
+/* What a mean is of is lost where the end of its interval is, wherever its middle. */
+static void test_cutting_means(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        const bpt_chart_place place = {.epoch = i + 0.5, .seconds = i, .last_epoch = i + 1};
+        bpt_chart_series_add(&series, &place, i);
+    }
+    bpt_chart_series_cut(&series, 7.75);
+    assert_int_equal(series.n, 7);
+    assert_near(series.points[6].epoch, 6.5, 0);
+    assert_near(bpt_chart_series_top(&series)->top_epoch, 6.5, 0);
+}
+
 static void test_curves(void **state) {
     (void)state;
     double lo = 5, hi = 5;
-    bpt_chart_series_add(&series, 1, 120, 7);
-    bpt_chart_series_add(&series, 2, 240, 3);
+    add_at(1, 120, 7);
+    add_at(2, 240, 3);
     bpt_chart_curve_of(&series, 0, &curve);
     assert_int_equal(curve.n, 2);
     assert_near(curve.x[1], 2, 0);
@@ -166,6 +184,7 @@ int main(void) {
         cmocka_unit_test_setup(test_many_values_are_joined, set_up),
         cmocka_unit_test_setup(test_the_largest, set_up),
         cmocka_unit_test_setup(test_cutting, set_up),
+        cmocka_unit_test_setup(test_cutting_means, set_up),
         cmocka_unit_test_setup(test_curves, set_up),
         cmocka_unit_test_setup(test_smoothing, set_up),
         cmocka_unit_test_setup(test_nothing_to_smooth, set_up),

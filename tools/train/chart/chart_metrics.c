@@ -78,36 +78,44 @@ static bool get_place(const event *e, const bpt_chart_metrics *m, double *epoch,
            *epoch >= m->last_epoch && *seconds >= m->last_seconds;
 }
 
-static void add_value(const event *e, const char *key, bpt_chart_series *s, double epoch,
-                      double seconds) {
+static void add_value(const event *e, const char *key, bpt_chart_series *s,
+                      const bpt_chart_place *place) {
     double value;
-    if (get_real(e, key, &value)) bpt_chart_series_add(s, epoch, seconds, value);
+    if (get_real(e, key, &value)) bpt_chart_series_add(s, place, value);
 }
 
 /* The speed of an interval that is much shorter than the one before, as the last of a run may be,
  * is that of a few steps: mostly chance, and far off where ranks tell of them by exchanges. */
-static void add_speed(const event *e, bpt_chart_metrics *m, double epoch, double seconds) {
-    const double least_part = 0.25, interval_s = seconds - m->step_seconds;
+static void add_speed(const event *e, bpt_chart_metrics *m, const bpt_chart_place *middle,
+                      double interval_s) {
+    const double least_part = 0.25;
     if (interval_s >= least_part * m->interval_s)
-        add_value(e, "images_per_s", &m->images_per_s, epoch, seconds);
+        add_value(e, "images_per_s", &m->images_per_s, middle);
     m->interval_s = interval_s;
-    m->step_seconds = seconds;
 }
 
+/* Loss and speed are means of the interval since the step event before: at its end the loss would
+ * lie above the curve that it is of, in a short run by most of what was learnt. */
 static void take_step(const event *e, bpt_chart_metrics *m) {
     double epoch, seconds;
     if (!get_place(e, m, &epoch, &seconds)) return;
-    add_value(e, "loss", &m->train_loss, epoch, seconds);
-    add_value(e, "lr", &m->rate, epoch, seconds);
-    add_speed(e, m, epoch, seconds);
+    const bpt_chart_place end = {epoch, seconds, epoch};
+    const bpt_chart_place middle = {m->step_epoch + (epoch - m->step_epoch) / 2,
+                                    m->step_seconds + (seconds - m->step_seconds) / 2, epoch};
+    add_value(e, "loss", &m->train_loss, &middle);
+    add_value(e, "lr", &m->rate, &end);
+    add_speed(e, m, &middle, seconds - m->step_seconds);
+    m->step_epoch = epoch;
+    m->step_seconds = seconds;
     note_place(m, epoch, seconds);
 }
 
 static void take_eval(const event *e, bpt_chart_metrics *m) {
     double epoch, seconds;
     if (!get_place(e, m, &epoch, &seconds)) return;
-    add_value(e, "loss", &m->test_loss, epoch, seconds);
-    add_value(e, "accuracy", &m->test_accuracy, epoch, seconds);
+    const bpt_chart_place place = {epoch, seconds, epoch};
+    add_value(e, "loss", &m->test_loss, &place);
+    add_value(e, "accuracy", &m->test_accuracy, &place);
     get_name(e, "split", m->split);
     note_place(m, epoch, seconds);
 }
@@ -119,6 +127,7 @@ static void go_back(bpt_chart_metrics *m, double epoch, double seconds) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) bpt_chart_series_cut(all[i], epoch);
     while (m->n_resumes > 0 && m->resumes[m->n_resumes - 1].epoch > epoch) m->n_resumes--;
     note_place(m, epoch, seconds);
+    m->step_epoch = epoch;
     m->step_seconds = seconds;
     m->interval_s = 0;
 }

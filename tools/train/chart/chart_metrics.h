@@ -38,7 +38,8 @@ typedef struct bpt_chart_metrics {
     char split[BPT_CHART_NAME_SIZE]; /* that is tested with */
     double first_epoch, last_epoch;  /* that anything is told of */
     double first_seconds, last_seconds;
-    double step_seconds, interval_s; /* of the last step event, and how long after the one before */
+    double step_epoch, step_seconds; /* of the last step event, or of a start behind it */
+    double interval_s;               /* how long that one was after the one before */
     bpt_chart_resume *resumes;
     size_t n_resumes, resumes_capacity;
     bpt_chart_series train_loss, rate, images_per_s, test_loss, test_accuracy;

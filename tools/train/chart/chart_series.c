@@ -32,8 +32,14 @@ static void halve(bpt_chart_series *s) {
     s->joined = 2 * (s->joined ? s->joined : 1);
 }
 
-void bpt_chart_series_add(bpt_chart_series *s, double epoch, double seconds, double value) {
-    const bpt_chart_point new = {epoch, seconds, value, epoch, value, epoch, 1};
+void bpt_chart_series_add(bpt_chart_series *s, const bpt_chart_place *place, double value) {
+    const bpt_chart_point new = {.epoch = place->epoch,
+                                 .seconds = place->seconds,
+                                 .value = value,
+                                 .last_epoch = place->last_epoch,
+                                 .top = value,
+                                 .top_epoch = place->epoch,
+                                 .n = 1};
     if (s->n > 0 && s->points[s->n - 1].n < s->joined) {
         join(&s->points[s->n - 1], &new);
         return;

@@ -15,7 +15,7 @@ enum { BPT_CHART_POINTS = 1000 }; /* even: points are joined in pairs */
 /** What some neighbouring values have in common. */
 typedef struct bpt_chart_point {
     double epoch, seconds, value; /* means */
-    double last_epoch;            /* of the last of them */
+    double last_epoch;            /* of the last of them, see bpt_chart_place */
     double top, top_epoch;        /* the largest of them, the first such, and where it is */
     uint64_t n;                   /* of how many, at least 1 */
 } bpt_chart_point;
@@ -27,10 +27,16 @@ typedef struct bpt_chart_series {
     uint64_t joined; /* values that a whole point is of; 0 is 1 */
 } bpt_chart_series;
 
+/** Where a value of a series is. */
+typedef struct bpt_chart_place {
+    double epoch, seconds; /* of a mean over an interval: its middle */
+    double last_epoch;     /* of what it is of: the end of that interval; at least epoch */
+} bpt_chart_place;
+
 /** Adds a value behind the others. Where there is no more room each point is joined with its
  * neighbour, and those to come are of twice as many values.
- * @param epoch,seconds not less than those before; all three are finite */
-void bpt_chart_series_add(bpt_chart_series *s, double epoch, double seconds, double value);
+ * @param place not before the one before; all numbers are finite */
+void bpt_chart_series_add(bpt_chart_series *s, const bpt_chart_place *place, double value);
 
 /** Drops the points that hold a value from behind @p epoch: of thinned points perhaps one value
  * too many, never one too few. */
