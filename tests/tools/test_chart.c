@@ -180,9 +180,12 @@ static void test_what_is_left_out(void **state) {
         "{\"event\": \"step\", \"epoch\": 1, \"seconds\": 1e200, \"loss\": 1}",
         "{\"event\": \"step\", \"epoch\": -1, \"seconds\": 1, \"loss\": 1}",
         "{\"event\": \"step\", \"epoch\": 1, \"seconds\": 1, \"loss\": 1",
+        "{\"event\": \"eval\", \"epoch\": 0, \"seconds\": 0, \"accuracy\": 1.5}",
+        "{\"event\": \"eval\", \"epoch\": 0, \"seconds\": 0, \"accuracy\": -1e-9}",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) take(lines[i]);
     assert_int_equal(metrics.train_loss.n, 0);
+    assert_int_equal(metrics.test_accuracy.n, 0);
     assert_near(metrics.last_epoch, 0, 0);
     take(
         "{\"event\": \"step\", \"epoch\": 1, \"seconds\": 1, \"loss\": null, \"lr\": 0.5, "

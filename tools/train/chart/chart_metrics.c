@@ -111,11 +111,12 @@ static void take_step(const event *e, bpt_chart_metrics *m) {
 }
 
 static void take_eval(const event *e, bpt_chart_metrics *m) {
-    double epoch, seconds;
+    double epoch, seconds, accuracy;
     if (!get_place(e, m, &epoch, &seconds)) return;
     const bpt_chart_place place = {epoch, seconds, epoch};
     add_value(e, "loss", &m->test_loss, &place);
-    add_value(e, "accuracy", &m->test_accuracy, &place);
+    if (get_real(e, "accuracy", &accuracy) && accuracy >= 0 && accuracy <= 1)
+        bpt_chart_series_add(&m->test_accuracy, &place, accuracy);
     get_name(e, "split", m->split);
     note_place(m, epoch, seconds);
 }

@@ -46,8 +46,8 @@ typedef struct bpt_chart_metrics {
 } bpt_chart_metrics;
 
 /** Takes one line in. What is no event of a chart is passed over, and so is a line that a kill has
- * left in parts, and a value that is missing, null or not finite. Where a run has gone back to a
- * checkpoint, what was lost goes.
+ * left in parts, and a value that is missing, null, not finite or none of its kind. Where a run has
+ * gone back to a checkpoint, what was lost goes.
  * @param line shape [length]
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_chart_metrics_take(bpt_chart_metrics *m, const char *line, size_t length);

@@ -122,12 +122,8 @@ static bpt_chart_axis accuracy_axis(const bpt_chart_curve *curve) {
     double lo = INFINITY, hi = -INFINITY;
     if (curve->n == 0) return axis_of_nothing;
     bpt_chart_curve_range(curve, &lo, &hi);
-    const bpt_chart_range r = {.lo = lo,
-                               .hi = hi,
-                               .least = fmin(0, lo),
-                               .most = fmax(1, hi),
-                               .to_ticks = true,
-                               .n_most = 5};
+    const bpt_chart_range r = {
+        .lo = lo, .hi = hi, .least = 0, .most = 1, .to_ticks = true, .n_most = 5};
     return bpt_chart_axis_linear(&r);
 }
 
