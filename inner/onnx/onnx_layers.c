@@ -2,6 +2,8 @@
  * end. Operators are those of version 13 of ONNX's set. */
 #include "inner/onnx/onnx_graph.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Flat where all inputs are. */
@@ -79,12 +81,18 @@ static void put_global_avgpool(bpt__onnx_graph *g, const bpt_layer *l) {
     bpt__onnx_close_layer(g, open_layer(g, l, "GlobalAveragePool", BPT__IMAGE), l, BPT__IMAGE);
 }
 
+/* ONNX Runtime refuses an alpha or a beta of 0. The smallest float does the same: what is
+ * multiplied by it adds nothing to k, and any power of it is 1. */
+static double above_zero(double value) {
+    return fmax(value, (double)FLT_MIN);
+}
+
 static void put_lrn(bpt__onnx_graph *g, const bpt_layer *l) {
     const bpt_lrn_config *config = l->config;
     const bpt__proto_mark node = open_layer(g, l, "LRN", BPT__IMAGE);
     bpt__onnx_put_int(g, "size", config->size);
-    bpt__onnx_put_real(g, "alpha", config->alpha);
-    bpt__onnx_put_real(g, "beta", config->beta);
+    bpt__onnx_put_real(g, "alpha", above_zero(config->alpha));
+    bpt__onnx_put_real(g, "beta", above_zero(config->beta));
     bpt__onnx_put_real(g, "bias", config->k);
     bpt__onnx_close_layer(g, node, l, BPT__IMAGE);
 }

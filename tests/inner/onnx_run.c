@@ -300,7 +300,7 @@ static void run_lrn(machine *m, const onnx_node *n) {
     const value *x = in_of(m, n, 0, 4);
     const int64_t size = whole(n, "size", 0), pixels = x->dims[2] * x->dims[3], n_c = x->dims[1];
     const double alpha = real(n, "alpha", 1e-4), beta = real(n, "beta", 0.75);
-    assert_true(size > 0);
+    assert_true(size > 0 && alpha > 0 && beta > 0); /* ONNX Runtime takes no other ones */
     const value *y = put_out(m, n, x->dims, 4);
     for (int64_t i = 0; i < count(x); i++) {
         const int64_t c = i / pixels % n_c;

@@ -159,7 +159,8 @@ static void test_a_kind_without_a_form(void **state) {
     bpt_model_free(m);
 }
 
-/* Rank 2 and rank 4 meet: what fc puts out is an image of one pixel for those who take images. */
+/* Rank 2 and rank 4 meet: what fc puts out is an image of one pixel for those who take images. And
+ * what normalises nothing. */
 static void test_forms(void **state) {
     static const char *const models[] = {
         "fc: {name: a, outputs: 6}, lrn: {size: 3, alpha: 1}, fc: {name: b, input: a, outputs: 6}, "
@@ -171,7 +172,10 @@ static void test_forms(void **state) {
         "fc: {name: a, outputs: 6}, concat: {name: b, input: [a, a]}, batchnorm, relu, "
         "pad_channels: {name: c, input: a, channels: 12}, maxpool: {name: d, input: a, kernel: 1}, "
         "avgpool: {kernel: 1}, global_avgpool, pad_channels: {name: e, channels: 12}, "
-        "add: {input: [relu1, c, e]}, fc: {name: probabilities, outputs: classes}, relu"};
+        "add: {input: [relu1, c, e]}, fc: {name: probabilities, outputs: classes}, relu",
+        "lrn: {name: a, alpha: 0, k: 3}, lrn: {name: b, input: input, alpha: 1, beta: 0}, lrn: "
+        "{name: c, input: input, alpha: 1e-300, beta: 1e-300}, concat: {input: [a, b, c]}, "
+        "fc: {outputs: classes}"};
     (void)state;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         char text[1024];
