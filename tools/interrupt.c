@@ -15,8 +15,8 @@ void bpt_interrupt_own_stack(void) {
     (void)sigaltstack(&stack, NULL); /* fails only where the frame is larger than that */
 }
 
-/* What was ignored before stays so: a shell starts commands in the background with SIGINT ignored.
- */
+/* What was ignored before stays so: a shell starts commands in the background with SIGINT ignored,
+ * and nohup with SIGHUP. */
 static void catch_unless_ignored(int number, const struct sigaction *action) {
     struct sigaction before;
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
@@ -29,6 +29,7 @@ void bpt_interrupt_catch(void) {
     bpt_interrupt_own_stack();
     catch_unless_ignored(SIGINT, &action);
     catch_unless_ignored(SIGTERM, &action);
+    catch_unless_ignored(SIGHUP, &action); /* the terminal is gone */
 }
 
 bpt_status bpt_interrupt_write(const char *path, const void *data, size_t size) {

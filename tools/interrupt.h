@@ -1,5 +1,5 @@
 /** @file tools/interrupt.h
- * SIGINT and SIGTERM during long work that leaves nothing behind when it is stopped.
+ * SIGINT, SIGTERM and SIGHUP during long work that leaves nothing behind when it is stopped.
  *
  * Threads: handlers may run on any thread; the functions are for the main thread. */
 #ifndef BPT_TOOLS_INTERRUPT_H
@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-/** From now on SIGINT and SIGTERM do not end the program but are seen by bpt_interrupt_check(). A
- * second one ends it at once. One that was ignored when the program began stays so. */
+/** From now on these do not end the program but are seen by bpt_interrupt_check(). The same one
+ * again ends it at once. One that was ignored when the program began stays so. */
 void bpt_interrupt_catch(void);
 
 /** Writes a file as bpt_file_write() does, caught as above: one that comes meanwhile waits for the

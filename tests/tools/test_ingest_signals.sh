@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ingestions that are stopped: SIGKILL at 20 random moments leaves the dataset sound, with or without
-# the whole new split; SIGTERM and SIGINT end in order. Two at a time: one gets in.
+# the whole new split; SIGTERM, SIGINT and SIGHUP end in order. Two at a time: one gets in.
 . "$(dirname "$0")/ingest_help.sh"
 data=$work/data
 count=6000
@@ -12,7 +12,7 @@ begin() {
     local file=$1/data.mdb before left=1200
     before=$(stat -c %y "$file" 2>/dev/null)
     # A shell without job control lets background commands ignore SIGINT; env undoes that.
-    env --default-signal=INT "$ingest" glyphs --out "$1" --split "$2" --count 100000000 \
+    env --default-signal=INT,HUP "$ingest" glyphs --out "$1" --split "$2" --count 100000000 \
         >/dev/null 2>"$work/said" &
     pid=$!
     until [ "$(stat -c %y "$file" 2>/dev/null)" != "$before" ] && [ "$(stat -c %s "$file")" -gt 65536 ]; do
@@ -69,8 +69,8 @@ expect 3 'has no split yet' verify "$work/new"
 expect 3 'hint: its first ingestion was stopped' verify "$work/new"
 expect 3 'has no split yet' info "$work/new"
 
-# SIGTERM and SIGINT: status 1, a clear word, nothing half-written.
-for signal in TERM INT; do
+# SIGTERM, SIGINT and, of a terminal that is closed, SIGHUP: status 1, a clear word, nothing half-written.
+for signal in TERM INT HUP; do
     begin "$data" big
     kill -$signal $pid
     wait $pid
