@@ -359,3 +359,13 @@ bpt_status bpt_yaml_get_text(const bpt_yaml *doc, const bpt_yaml_node *n, const 
     *out = n->text;
     return BPT_OK;
 }
+
+/* Between single quotes every character but the quote itself stands for itself. */
+void bpt_yaml_put_text(FILE *out, const char *text) {
+    putc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'') putc('\'', out);
+        putc(*text, out);
+    }
+    putc('\'', out);
+}

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef struct bpt_yaml bpt_yaml;
 typedef struct bpt_yaml_node bpt_yaml_node; /* borrowed from its document */
@@ -75,5 +76,9 @@ bpt_status bpt_yaml_get_bool(const bpt_yaml *doc, const bpt_yaml_node *n, const 
 /** @param[out] out borrowed from the document */
 bpt_status bpt_yaml_get_text(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
                              const char **out);
+
+/** Writes a text that bpt_text_unfit() finds no fault with, between quotes, so that it is read as
+ * it is. */
+void bpt_yaml_put_text(FILE *out, const char *text);
 
 #endif

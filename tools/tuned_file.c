@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "scheduler/policy.h"
 #include "scheduler/pool.h"
-
-#include <sys/stat.h>
+#include "tools/yaml_place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -191,42 +190,10 @@ void bpt_tuned_free(bpt_tuned *tuned) {
 
 /* ---- writing ---- */
 
-/* A configuration of bpt-train has a key "tuned" too. */
-static bpt_status recognise(const char *path, bool *is) {
-    bpt_yaml *doc;
-    *is = false;
-    const bpt_status status = bpt_yaml_load(path, &doc);
-    if (status == BPT_EUSAGE) return BPT_OK; /* no YAML */
-    BPT_TRY(status);
-    const bpt_yaml_node *root = bpt_yaml_root(doc);
-    *is = bpt_yaml_find(root, "tuned") && bpt_yaml_find(root, "choices");
-    bpt_yaml_free(doc);
-    return BPT_OK;
-}
-
 bpt_status bpt_tuned_check_place(const char *path) {
-    struct stat info;
-    bool gives_way = false;
-    if (lstat(path, &info) != 0) return BPT_OK; /* writing will tell what is wrong, if anything */
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
-        gives_way = info.st_size == 0;
-        if (!gives_way) BPT_TRY(recognise(path, &gives_way));
-    }
-    if (gives_way) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EEXIST, "%s exists already and is no file of bpt-tune", path);
-    bpt_hint("name another file");
-    return status;
-}
-
-/* Between single quotes every character but the quote itself stands for itself. */
-static void put_text(FILE *out, const char *text) {
-    putc('\'', out);
-    for (; *text; text++) {
-        if (*text == '\'') putc('\'', out);
-        putc(*text, out);
-    }
-    putc('\'', out);
+    /* A configuration of bpt-train has a key "tuned" too. */
+    static const char *const keys[] = {"tuned", "choices"};
+    return bpt_yaml_place_check(path, "file of bpt-tune", keys, sizeof keys / sizeof *keys);
 }
 
 /* @param cuts the text of the table, NULL where there is none */
@@ -235,7 +202,7 @@ static void put_all(FILE *out, const bpt_tuned *t, const char *comment, const ch
     fprintf(out, "%stuned: %d\n\nkey:\n", comment, BPT_TUNED_FORMAT);
     for (int i = 0; i < BPT_N_TUNED_FIELDS; i++) {
         fprintf(out, "  %s: ", bpt_tuned_field_name((bpt_tuned_field)i));
-        put_text(out, t->key.value[i]);
+        bpt_yaml_put_text(out, t->key.value[i]);
         putc('\n', out);
     }
     fprintf(out, "\nchoices:\n  threads: %" PRId64 "\n  policy: %s\n", c->threads, c->policy);
@@ -245,9 +212,9 @@ static void put_all(FILE *out, const bpt_tuned *t, const char *comment, const ch
             t->n_costs ? "" : " []");
     for (size_t i = 0; i < t->n_costs; i++) {
         fputs("  - [", out);
-        put_text(out, t->costs[i].label);
+        bpt_yaml_put_text(out, t->costs[i].label);
         fputs(", ", out);
-        put_text(out, t->costs[i].kind);
+        bpt_yaml_put_text(out, t->costs[i].kind);
         fprintf(out, ", %" PRIu64 "]\n", t->costs[i].ns);
     }
     if (cuts)
