@@ -9,6 +9,8 @@
 #include "base/yaml.h"
 #include "tools/plan/cluster.h"
 
+#include <stdio.h>
+
 enum { BPT_CLUSTER_FORMAT = 1 };
 
 /** A file that was read: texts of the cluster are borrowed from the document. */
@@ -22,6 +24,10 @@ typedef struct bpt_cluster_file {
  * @return BPT_OK, BPT_EUSAGE (no such file, not such a file, or a value out of range: names file
  *         and line), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_cluster_file_read(const char *path, bpt_cluster_file *file);
+
+/** The same from memory. @param name stands for the path in errors */
+bpt_status bpt_cluster_file_parse(const char *name, const char *text, size_t size,
+                                  bpt_cluster_file *file);
 void bpt_cluster_file_free(bpt_cluster_file *file);
 
 /** Checks that what is at @p path may give way to a new file: only such a file, of whatever format,
@@ -35,5 +41,8 @@ bpt_status bpt_cluster_file_check_place(const char *path);
  * @return as bpt_file_write() */
 bpt_status bpt_cluster_file_write(const char *path, const bpt_cluster *cluster,
                                   const char *comment);
+
+/** The text of such a file; errors are those of the stream. */
+void bpt_cluster_file_put(FILE *out, const bpt_cluster *cluster, const char *comment);
 
 #endif
