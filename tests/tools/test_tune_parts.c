@@ -2,12 +2,12 @@
  * what it learns of tasks. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "tools/spread.h"
 #include "tools/train/options/train_options.h"
 #include "tools/tune/budget.h"
 #include "tools/tune/contender.h"
 #include "tools/tune/cut_costs.h"
 #include "tools/tune/knobs.h"
-#include "tools/tune/spread.h"
 #include "tools/tune/tune_options.h"
 
 #include <math.h>

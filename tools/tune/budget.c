@@ -1,7 +1,7 @@
 #include "tools/tune/budget.h"
 
 #include "base/clock.h"
-#include "tools/tune/spread.h"
+#include "tools/spread.h"
 
 double bpt_budget_left(const bpt_tune_budget *b) {
     return b->total - bpt_clock_seconds_since(b->start_ns);

@@ -6,10 +6,10 @@
 #ifndef BPT_TOOLS_TUNE_SEARCH_H
 #define BPT_TOOLS_TUNE_SEARCH_H
 
+#include "tools/spread.h"
 #include "tools/tune/budget.h"
 #include "tools/tune/contender.h"
 #include "tools/tune/knobs.h"
-#include "tools/tune/spread.h"
 
 enum { BPT_MAX_TRIALS = BPT_N_KNOBS * BPT_MAX_CANDIDATES + 1 };
 

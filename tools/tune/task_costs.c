@@ -1,7 +1,7 @@
 #include "tools/tune/task_costs.h"
 
 #include "base/memory.h"
-#include "tools/tune/spread.h"
+#include "tools/spread.h"
 
 #include <string.h>
 

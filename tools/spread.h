@@ -1,9 +1,9 @@
-/** @file tools/tune/spread.h
+/** @file tools/spread.h
  * The median of measurements, how sure it is, and what may be concluded from it.
  *
  * Threads: any. */
-#ifndef BPT_TOOLS_TUNE_SPREAD_H
-#define BPT_TOOLS_TUNE_SPREAD_H
+#ifndef BPT_TOOLS_SPREAD_H
+#define BPT_TOOLS_SPREAD_H
 
 #include <stddef.h>
 

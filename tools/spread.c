@@ -1,4 +1,4 @@
-#include "tools/tune/spread.h"
+#include "tools/spread.h"
 
 #include <math.h>
 #include <stdlib.h>
