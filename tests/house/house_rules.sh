@@ -53,6 +53,7 @@ rooms tools/train chart: exchange: options:exchange data:options run:options \
     job:chart,exchange,options,data,run report:options,job loop:exchange,options,run,job,report replay:exchange,options,data,run \
     check:options,data,run,job bench:options,data,run,job,report
 may_include[tools/bpt_train.c]=${may_include[tests]/#tests /}
+rooms tools plan:train/exchange,train/job,train/options bpt_plan.c:plan # bpt-plan foretells what bpt-train does by its own rules
 for folder in outer storage inner tools/train; do # all of it is in rooms
     may_include[$folder]=""
 done
