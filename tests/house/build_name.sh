@@ -18,7 +18,7 @@ name_of() { # TREE
 
 here=$(name_of "$sources")
 [[ $here =~ ^$version\+[0-9a-f]{8}$ ]] || die "the name \"$here\""
-for program in train eval ingest tune; do
+for program in train eval ingest tune plan; do
     said=$("$programs/bpt-$program" --version)
     [ "$said" = "bpt-$program $here" ] || die "bpt-$program --version: $said, its sources are $here"
 done

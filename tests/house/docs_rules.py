@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("base", "scheduler", "storage", "inner", "outer", "tools", "tests", "docs")
-PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-ingest": ("folder", "list", "webdataset", "caffe", "idx",
-            "cifar", "glyphs", "info", "verify", "montage", "merge", "split", "export")}
+PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-plan": (),
+            "bpt-ingest": ("folder", "list", "webdataset", "caffe", "idx", "cifar", "glyphs", "info", "verify",
+                           "montage", "merge", "split", "export")}
 # Options of other programs that the documents speak of: mpirun, Slurm, cmake, tools/*.
 FOREIGN = {"--bind-to", "--map-by", "--hostfile", "--oversubscribe", "--mca", "--prtemca", "--install", "--prefix",
            "--preset", "--no-setup", "--kill-on-bad-exit", "--signal", "--wait"}

@@ -45,7 +45,7 @@ rm -f "$list"
 [ -f "$place/list" ] && cp -p "$place/list" "$list"
 mv "$place/a" "$place/moved"
 cd / || exit 1
-for program in ingest train eval tune; do
+for program in ingest train eval tune plan; do
     bare "$place/moved/usr/bin/bpt-$program" --version || die "bpt-$program does not run"
     [ -f "$place/moved/usr/share/man/man1/bpt-$program.1" ] || die "no manual page of bpt-$program"
 done

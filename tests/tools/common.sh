@@ -8,6 +8,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 train=$BPT_TOOLS/bpt-train
 eval=$BPT_TOOLS/bpt-eval
 tune=$BPT_TOOLS/bpt-tune
+plan=$BPT_TOOLS/bpt-plan
 ingest=$BPT_TOOLS/bpt-ingest
 started=() # background processes that may still live
 
@@ -228,7 +229,7 @@ says() { # TEXT [FILE]: the file (err) holds the text
 fails_well() { # STATUS COMMAND...: a failure with one line that says what, and one hint
     run "$@"
     local n
-    n=$(grep -cE '^bpt-(train|eval|ingest|tune): ' err)
+    n=$(grep -cE '^bpt-(train|eval|ingest|tune|plan): ' err)
     [ "$n" -eq 1 ] || die "$n error lines instead of 1: ${*:2}"
     grep -qE '^(bpt-[a-z]+): \1' err && die "the program's name twice: ${*:2}"
     grep -q '^hint: ' err || die "no hint: ${*:2}"

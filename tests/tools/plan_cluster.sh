@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# bpt-plan on a cluster that is described by hand: its tables, its JSON, the configuration that it writes, and what it
+# refuses. plan_measure.sh measures one.
+source "$(dirname "$0")/common.sh"
+
+cat >cluster.yaml <<'END_OF_CLUSTER'
+bpt-cluster: 1
+latency-us: 100
+nodes:
+  - {name: new, count: 2, images-per-s: 8000, link-mbit: 1000, message-ns-per-kb: 400, copy-ms: 0.4, memory-gb: 8}
+  - {name: old, count: 2, images-per-s: 2000, link-mbit: 1000, message-ns-per-kb: 1600, copy-ms: 1.6, memory-gb: 4}
+  - {name: pi, images-per-s: 20, link-mbit: 100, message-ns-per-kb: 20000, copy-ms: 20, memory-gb: 1}
+END_OF_CLUSTER
+ask=("$plan" --model lenet --cluster cluster.yaml)
+
+# ---- what it says ----
+run 0 "${ask[@]}"
+says 'lenet: 431080 weights, 1.7 MB; 50000 images an epoch' out
+says 'take --update agwu --partition idpa' out
+says 'leave out pi: it costs more than it brings' out
+run 0 "${ask[@]}" --json
+cp out plan.json
+python3 - <<'END_OF_CHECK' || die "the JSON"
+import json
+plan = json.load(open("plan.json"))
+assert [r["node"] for r in plan["ranks"]] == ["new", "new", "old", "old", "pi"], plan["ranks"]
+assert plan["ranks"][4]["brings"] < 0 < plan["ranks"][2]["brings"] < plan["ranks"][0]["brings"]
+assert [s["ranks"] for s in plan["sizes"]] == [1, 2, 4, 5]
+assert [len(s["ways"]) for s in plan["sizes"]] == [1, 4, 4, 4]
+assert abs(plan["sizes"][-1]["alone"] - 20020) < 1e-6
+for way in plan["sizes"][-1]["ways"]:
+    assert 0 < way["efficiency"] < 1 and way["memory_bytes"] > 1e6, way
+    assert abs(way["epoch_s"] * way["images_per_s"] - 50000) < 1e-3, way
+    assert way["batch_size"] == (64 if way["update"] == "allreduce" else 32), way  # as bpt-train does
+assert (plan["update"], plan["partition"]) == ("agwu", "idpa")
+END_OF_CHECK
+run 0 "${ask[@]}" --ranks 1
+says 'take --update local' out
+run 0 "${ask[@]}" --ranks 4 --batch-size 64 --json
+grep -q '"batch_size": 32' out && die "a batch that was given is halved"
+# Equal machines with links that cost nothing: one trajectory.
+printf '%s\n' 'bpt-cluster: 1' 'nodes: [{name: a, count: 2, images-per-s: 100}]' >equal.yaml
+run 0 "$plan" --model lenet --cluster equal.yaml --images 1000
+says 'take --update allreduce --partition' out
+says '; 1000 images an epoch' out
+
+# ---- the configuration ----
+run 0 "${ask[@]}" --ranks 4 --out plan.yaml
+says 'Made by bpt-plan' plan.yaml
+run 0 "$train" --config plan.yaml --dry-run
+grep -q '^update: agwu' out || die "bpt-train does not take the plan"
+fails_well 2 "${ask[@]}" --out plan.yaml
+says 'plan.yaml is there already' err
+run 0 "${ask[@]}" --ranks 1 --batch-size 16 --out plan.yaml --force
+run 0 "$train" --config plan.yaml --dry-run
+grep -q '^update: local' out && grep -q '^batch-size: 16' out || die "bpt-train does not take the plan of one rank"
+echo 'update: agwu' >mine.yaml
+fails_well 2 "${ask[@]}" --out mine.yaml --force
+[ "$(cat mine.yaml)" = 'update: agwu' ] || die "another's file is replaced"
+fails_well 1 "${ask[@]}" --out nowhere/plan.yaml
+
+# ---- memory ----
+sed 's/memory-gb: [0-9]*/memory-gb: 0.001/' cluster.yaml >small.yaml
+fails_well 2 "$plan" --model lenet --cluster small.yaml --out none.yaml
+says 'no way of learning together fits the memory of 5 ranks' err
+says 'no way fits: a rank takes' out
+[ -e none.yaml ] || [ -L none.yaml ] && die "a plan of nothing is written"
+sed '/name: old/s/memory-gb: 4/memory-gb: 0.02/' cluster.yaml >unlike.yaml # merging takes more, summing does not
+run 0 "$plan" --model lenet --cluster unlike.yaml
+says '  memory' out
+says 'take --update allreduce' out
+
+# ---- what it refuses ----
+fails_well 2 "$plan" --model lenet
+says '--cluster is missing' err
+fails_well 2 "$plan" --cluster cluster.yaml
+says '--model is missing' err
+fails_well 2 "$plan" --model lenet --cluster none.yaml
+fails_well 2 "$plan" --model nonet --cluster cluster.yaml
+fails_well 2 "${ask[@]}" --ranks 6
+says 'cluster.yaml has 5' err
+for idle in '--seconds 3' '--device cpu' '--threads 2' '--train-split train'; do
+    # shellcheck disable=SC2086 # two words
+    fails_well 2 "${ask[@]}" $idle
+    says "${idle% *} is not used" err
+done
+fails_well 2 "${ask[@]}" --batch-size 0
+fails_well 2 "$plan"
+{
+    sed '/^nodes:/,$d' cluster.yaml
+    printf '%s\n' 'model: {name: resnet20, identity: "0123456789abcdef", precision: fp32, optimizer: sgd}'
+    sed -n '/^nodes:/,$p' cluster.yaml
+} >other.yaml
+fails_well 2 "$plan" --model lenet --cluster other.yaml
+says 'other.yaml was measured with model resnet20, this is lenet' err
+fails_well 2 "$plan" --model resnet20 --cluster other.yaml
+says 'other.yaml was measured with layers 0123456789abcdef, this is' err
+exit 0
