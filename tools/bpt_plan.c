@@ -238,28 +238,73 @@ static bpt_status plan_from_file(planner *p) {
     return plan_for(p, &p->file.cluster);
 }
 
+/* How a process ends, of those that were started together. */
+typedef struct ending {
+    bpt_status status;
+    bool speaks; /* for all */
+    int exit_status;
+} ending;
+
+/* Puts the rank before this thread's last error, where it is not rank 0. */
+static void name_rank(const bpt_comm *comm) {
+    const bpt_error error = *bpt_error_last();
+    const uint32_t rank = bpt_comm_rank(comm);
+    if (rank == 0) return;
+    (void)bpt_fail(error.status, "rank %u on %s: %s", rank, bpt_comm_host(comm, rank), error.text);
+    if (error.hint[0]) bpt_hint("%s", error.hint);
+}
+
+/* Where ranks fail, the first whose own failure it is speaks, and all end as it does. */
+static bpt_status agree_on_end(bpt_comm *comm, ending *end) {
+    int *all;
+    const int mine = end->status;
+    BPT_TRY(bpt_comm_table(comm, "ends of ranks", &mine, sizeof mine, (void **)&all));
+    uint32_t first = 0;
+    while (first + 1 < bpt_comm_size(comm) && (all[first] == BPT_OK || all[first] == BPT_EPEER))
+        first++;
+    end->speaks = first == bpt_comm_rank(comm);
+    end->exit_status = bpt_status_exit((bpt_status)all[first]);
+    bpt_free(all);
+    return BPT_OK;
+}
+
+static void end_together(bpt_comm *comm, ending *end) {
+    if (end->status == BPT_OK) return; /* and all others */
+    bpt_error error;
+    bpt_error_get(&error);
+    if (end->status != BPT_ECOMM) {
+        const bpt_status agreed = agree_on_end(comm, end);
+        if (agreed == BPT_OK && end->speaks) {
+            bpt_error_put(&error);
+            name_rank(comm);
+        }
+        if (agreed == BPT_OK) return;
+    }
+    if (bpt_comm_size(comm) > 1) /* nobody can be told */
+        bpt_comm_abort(comm, bpt_program_end("bpt-plan", end->status));
+}
+
 /* @param[out] comm NULL where it could not be had */
-static bpt_status measure_first(planner *p, bpt_comm **comm) {
+static void measure_first(planner *p, bpt_comm **comm, ending *end) {
     enum { WARNING_S = 60 };
     const bpt_watch_options watch = {
         .warning_s = WARNING_S,
         .exit_status = bpt_status_exit(BPT_ECOMM),
         .tell = tell_stall,
     };
-    BPT_TRY(bpt_comm_start_watched(&watch, comm));
-    const bpt_status status = measure(p, *comm);
-    if (status == BPT_ECOMM && bpt_comm_size(*comm) > 1) /* nobody can be told */
-        bpt_comm_abort(*comm, bpt_program_end("bpt-plan", status));
-    BPT_TRY(status);
-    return bpt_comm_rank(*comm) == 0 ? plan_for(p, &p->measured) : BPT_OK;
+    end->status = bpt_comm_start_watched(&watch, comm);
+    if (end->status != BPT_OK) return;
+    end->status = measure(p, *comm);
+    end_together(*comm, end);
+    if (end->status == BPT_OK && bpt_comm_rank(*comm) == 0) end->status = plan_for(p, &p->measured);
 }
 
-/* Of several processes one speaks. Where MPI was not started its end ends the others. */
-static int leave(uint32_t rank, const bpt_comm *comm, bpt_status status) {
+/* Of processes that have not met the first one speaks, and its end ends the others. */
+static int leave(const bpt_comm *comm, const ending *end) {
     enum { TURN_S = 5 };
-    if (rank == 0) return bpt_program_end("bpt-plan", status);
-    if (status != BPT_OK && !comm) sleep(TURN_S);
-    return bpt_status_exit(status);
+    if (end->speaks) return bpt_program_end("bpt-plan", end->status);
+    if (end->status != BPT_OK && !comm) sleep(TURN_S);
+    return end->exit_status ? end->exit_status : bpt_status_exit(end->status);
 }
 
 int main(int argc, char **argv) {
@@ -268,21 +313,21 @@ int main(int argc, char **argv) {
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
     bpt_program_begin();
-    const uint32_t rank = bpt_launch_here().rank;
+    ending end = {.speaks = bpt_launch_here().rank == 0};
     if (argc == 1) {
-        if (rank == 0) bpt_options_help(&bpt_plan_command, stdout);
-        return rank == 0 ? bpt_program_no_arguments("bpt-plan") : leave(rank, NULL, BPT_EUSAGE);
+        if (end.speaks) bpt_options_help(&bpt_plan_command, stdout);
+        end.status = BPT_EUSAGE;
+        return end.speaks ? bpt_program_no_arguments("bpt-plan") : leave(NULL, &end);
     }
-    bpt_status status =
-        bpt_options_parse(&bpt_plan_command, argc, argv, &p.options, &request, &set);
-    if (status == BPT_OK && request == BPT_REQUEST_RUN) {
-        status = bpt_plan_options_check(&p.options, set);
-        if (status == BPT_OK && p.options.measure)
-            status = measure_first(&p, &comm);
-        else if (status == BPT_OK && rank == 0)
-            status = plan_from_file(&p);
+    end.status = bpt_options_parse(&bpt_plan_command, argc, argv, &p.options, &request, &set);
+    if (end.status == BPT_OK && request == BPT_REQUEST_RUN) {
+        end.status = bpt_plan_options_check(&p.options, set);
+        if (end.status == BPT_OK && p.options.measure)
+            measure_first(&p, &comm, &end);
+        else if (end.status == BPT_OK && end.speaks)
+            end.status = plan_from_file(&p);
     }
-    const int exit_status = leave(rank, comm, status);
+    const int exit_status = leave(comm, &end);
     bpt_comm_stop(comm);
     close_planner(&p);
     bpt_option_set_free(set);
