@@ -210,12 +210,29 @@ static bpt_status refuse_memory(const bpt_plan *plan) {
     return status;
 }
 
+/* @param[out] found NULL: there is none to compare with, else pace */
+static bpt_status read_run(const bpt_plan_options *o, const bpt_plan *plan, bpt_run_pace *pace,
+                           const bpt_run_pace **found) {
+    *found = NULL;
+    if (!o->compare) return BPT_OK;
+    BPT_TRY(bpt_run_pace_read(o->compare, pace));
+    *found = pace;
+    if (bpt_run_pace_find(plan, pace)) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s had %u ranks, of which nothing is foretold",
+                                       o->compare, pace->n_ranks);
+    bpt_hint("give --ranks %u, and a --cluster that has as many", pace->n_ranks);
+    return status;
+}
+
 static bpt_status answer(const planner *p, const bpt_plan *plan) {
     const bpt_plan_options *o = &p->options;
+    const bpt_run_pace *run;
+    bpt_run_pace pace;
+    BPT_TRY(read_run(o, plan, &pace, &run));
     if (o->json)
-        BPT_TRY(bpt_plan_print_json(&p->recipe, plan, stdout));
+        BPT_TRY(bpt_plan_print_json(&p->recipe, plan, run, stdout));
     else
-        bpt_plan_print(&p->recipe, plan, stdout);
+        bpt_plan_print(&p->recipe, plan, run, stdout);
     BPT_TRY(refuse_memory(plan));
     return o->out ? bpt_plan_write(o->out, &p->recipe, plan) : BPT_OK;
 }

@@ -42,6 +42,7 @@ grep -q '"batch_size": 32' out && die "a batch that was given is halved"
 printf '%s\n' 'bpt-cluster: 1' 'nodes: [{name: a, count: 2, images-per-s: 100}]' >equal.yaml
 run 0 "$plan" --model lenet --cluster equal.yaml --images 1000
 says 'take --update allreduce --partition' out
+grep -q 'is faster' out && die "something is faster than all there is"
 says '; 1000 images an epoch' out
 
 # ---- the configuration ----
@@ -58,6 +59,40 @@ echo 'update: agwu' >mine.yaml
 fails_well 2 "${ask[@]}" --out mine.yaml --force
 [ "$(cat mine.yaml)" = 'update: agwu' ] || die "another's file is replaced"
 fails_well 1 "${ask[@]}" --out nowhere/plan.yaml
+
+# ---- a run beside it ----
+mkdir run
+ran() { # UPDATE PARTITION SERVERS RANKS SAMPLES SECONDS: a summary of that
+    local ranks='{"eval_s": 2}' i
+    for ((i = 1; i < $4; i++)); do ranks+=', {"eval_s": 2}'; done
+    echo "{\"update\": \"$1\", \"partition\": \"$2\", \"servers\": $3, \"samples\": $5, \"seconds\": $6," \
+        "\"ranks\": [$ranks]}" >run/summary.json
+}
+ran agwu idpa 0 2 100000 12
+run 0 "${ask[@]}" --compare run --json
+check_json out 'd["compared"]["images_per_s"] == 10000' 'd["compared"]["ranks"] == 2' \
+    'd["compared"]["foretold"] == d["sizes"][1]["ways"][0]["images_per_s"]'
+run 0 "${ask[@]}" --compare run
+says 'run: agwu on 2 ranks did 10000.0 images/s; foretold are 15683.9, 57 % more' out
+ran local even 0 1 100000 7
+run 0 "${ask[@]}" --compare run
+says 'run: local on 1 rank did 20000.0 images/s; foretold are 8000.0, 60 % less' out
+for other in 'easgd idpa 0 2 100 12' 'agwu even 0 2 100 12' 'agwu idpa 1 2 100 12' 'agwu idpa 0 3 100 12'; do
+    # shellcheck disable=SC2086 # several words
+    ran $other
+    fails_well 2 "${ask[@]}" --compare run
+done
+says 'run had 3 ranks, of which nothing is foretold' err
+for other in 'agwu idpa 0 2 0 12' 'agwu idpa 0 2 100 2' 'agwu idpa 0 2 "many" 12'; do
+    # shellcheck disable=SC2086 # several words
+    ran $other
+    fails_well 3 "${ask[@]}" --compare run
+done
+for other in '' '{' '{}' '{"update": "agwu", "partition": "idpa", "servers": 0, "samples": 1, "seconds": 1, "ranks": []}'; do
+    echo "$other" >run/summary.json
+    fails_well 3 "${ask[@]}" --compare run
+done
+fails_well 3 "${ask[@]}" --compare nowhere
 
 # ---- memory ----
 sed 's/memory-gb: [0-9]*/memory-gb: 0.001/' cluster.yaml >small.yaml

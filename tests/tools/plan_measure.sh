@@ -62,6 +62,8 @@ again three.yaml "$plan" --model tiny.yaml --data data --batch-size 20
 run 0 ranks 3 "$train" --config plan.yaml --data data --epochs 0.2 --threads 1 --output runs/planned
 update=$(sed -n 's/^update: //p' plan.yaml)
 check_json runs/planned/summary.json "d['update'] == '$update'"
+run 0 "$plan" --model tiny.yaml --data data --cluster three.yaml --batch-size 20 --compare runs/planned
+says 'runs/planned: ' out
 run 2 ranks 2 "$plan" "${quick[@]}" --cluster three.yaml
 [ "$(grep -c '^bpt-plan: ' err)" -eq 1 ] || die "not one error line of two ranks"
 says 'three.yaml is there already'

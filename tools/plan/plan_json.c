@@ -44,7 +44,18 @@ static void put_rank(const bpt_plan *plan, uint32_t rank, bpt_json_writer *w) {
     bpt_json_close_object(w);
 }
 
-bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out) {
+static void put_run(const bpt_plan *plan, const bpt_run_pace *run, bpt_json_writer *w) {
+    bpt_json_open_object(w, "compared");
+    bpt_json_put_text(w, "update", bpt_update_choice_name(run->way.update));
+    bpt_json_put_text(w, "partition", bpt_partition_choice_name(run->way.partition));
+    bpt_json_put_u64(w, "ranks", run->n_ranks);
+    bpt_json_put_real(w, "images_per_s", run->images_per_s);
+    bpt_json_put_real(w, "foretold", bpt_run_pace_find(plan, run)->forecast.images_per_s);
+    bpt_json_close_object(w);
+}
+
+bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan,
+                               const bpt_run_pace *run, FILE *out) {
     bpt_json_writer w = {0};
     const char *text;
     size_t length;
@@ -62,6 +73,7 @@ bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan, F
         bpt_json_put_text(&w, "update", bpt_update_choice_name(plan->chosen->way.update));
         bpt_json_put_text(&w, "partition", bpt_partition_choice_name(plan->chosen->way.partition));
     }
+    if (run) put_run(plan, run, &w);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) fprintf(out, "%s\n", text);

@@ -144,6 +144,12 @@ static const bpt_option rows[] = {
      .offset = FIELD(out),
      .unit = "PLAN",
      .help = "write what was chosen to a file for bpt-train --config"},
+    {.name = "compare",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(compare),
+     .unit = "RUN",
+     .help = "say beside it what a run of bpt-train came to, of as many of the first\n"
+             "ranks of the cluster as it had"},
 };
 
 const bpt_command bpt_plan_command = {

@@ -25,6 +25,7 @@ typedef struct bpt_plan_options {
     /* the answer */
     bool json;
     const char *out;
+    const char *compare; /* folder of a run */
 
     bool batch_is_given; /* not the default of --batch-size */
 } bpt_plan_options;

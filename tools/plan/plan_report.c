@@ -2,11 +2,15 @@
 #include "tools/plan/plan_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { NAME_WIDTH = 20 };
 
 /* What is less does not pay for the machine. */
 static const double worth_having = 0.01;
+
+/* Times as fast as what is taken: what is less is nothing to regret. */
+static const double worth_saying = 1.01;
 
 /* ---- nodes ---- */
 
@@ -127,7 +131,7 @@ static void advise(const bpt_plan *plan, FILE *out) {
     if (way.update != BPT_UPDATE_LOCAL)
         fprintf(out, " --partition %s", bpt_partition_choice_name(way.partition));
     fprintf(out, ": %.1f images/s", plan->chosen->forecast.images_per_s);
-    if (plan->chosen != plan->fastest)
+    if (plan->fastest->forecast.images_per_s > worth_saying * plan->chosen->forecast.images_per_s)
         fprintf(out, "; %s is faster, but this is one trajectory, as of one machine",
                 bpt_way_name(plan->fastest->way));
     fputc('\n', out);
@@ -135,7 +139,18 @@ static void advise(const bpt_plan *plan, FILE *out) {
     advise_ranks(plan, out);
 }
 
-void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out) {
+static void compare(const bpt_recipe *recipe, const bpt_plan *plan, const bpt_run_pace *run,
+                    FILE *out) {
+    const double foretold = bpt_run_pace_find(plan, run)->forecast.images_per_s;
+    fprintf(out, "%s: %s on %" PRIu32 " rank%s did %.1f images/s; foretold are %.1f, %.0f %% %s\n",
+            recipe->options->compare, bpt_way_name(run->way), run->n_ranks,
+            run->n_ranks == 1 ? "" : "s", run->images_per_s, foretold,
+            100 * fabs(foretold / run->images_per_s - 1),
+            foretold >= run->images_per_s ? "more" : "less");
+}
+
+void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, const bpt_run_pace *run,
+                    FILE *out) {
     const size_t weights = recipe->model->segments.n_elements;
     fprintf(out, "%s: %zu weights, %.1f MB; %" PRIu64 " images an epoch\n\n", recipe->model->name,
             weights, (double)weights * sizeof(float) * 1e-6, recipe->epoch_samples);
@@ -143,4 +158,5 @@ void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out) {
     print_ways(recipe, plan, out);
     print_sizes(plan, out);
     advise(plan, out);
+    if (run) compare(recipe, plan, run, out);
 }

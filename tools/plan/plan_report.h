@@ -6,15 +6,19 @@
 #define BPT_TOOLS_PLAN_REPORT_H
 
 #include "tools/plan/plan.h"
+#include "tools/plan/run_pace.h"
 
 #include <stdio.h>
 
-/** Prints tables of nodes, ways and sizes, and what to do. */
-void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out);
+/** Prints tables of nodes, ways and sizes, what to do, and what a run came to.
+ * @param run that bpt_run_pace_find() finds in the plan; NULL: there is none */
+void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, const bpt_run_pace *run,
+                    FILE *out);
 
 /** Prints one JSON object and a newline (docs/planning.md).
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out);
+bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan,
+                               const bpt_run_pace *run, FILE *out);
 
 /** Writes a configuration for bpt-train --config that goes the chosen way, whole or not at all.
  * @param plan has chosen one
