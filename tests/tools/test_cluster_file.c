@@ -31,6 +31,7 @@ static bpt_cluster example(bpt_node nodes[2]) {
     nodes[0] = (bpt_node){.name = "it's: node1",
                           .count = 4,
                           .threads = 8,
+                          .on_device = true,
                           .steps = {{8, 0.00123456}, {64, 0.0076543}},
                           .n_steps = 2,
                           .memory_bytes = 16.75e9,
@@ -62,6 +63,7 @@ static void assert_same_node(const bpt_node *a, const bpt_node *b) {
     assert_string_equal(a->name, b->name);
     assert_int_equal(a->count, b->count);
     assert_int_equal(a->threads, b->threads);
+    assert_int_equal(a->on_device, b->on_device);
     assert_int_equal(a->n_steps, b->n_steps);
     for (uint32_t i = 0; i < a->n_steps; i++) {
         ASSERT_SAME(*a, *b, steps[i].samples);
@@ -269,6 +271,7 @@ static void test_wrong_nodes(void **state) {
     refuses("count: 4", "count: 4096", 17, "these are more than 4096 machines");
     refuses("threads: 8", "threads: 0", 10, "threads is 0");
     refuses("threads: 8", "threads: 257", 10, "threads is 257");
+    refuses("threads: 8", "on-device: 3", 10, "on-device");
     refuses("threads: 8", "thread: 8", 10, "");
     refuses("memory-gb: 16", "memory-gb: 0", 12, "memory-gb is 0");
     refuses("memory-gb: 16", "memory-gb: inf", 12, "memory-gb must be a number");

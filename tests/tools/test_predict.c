@@ -73,6 +73,8 @@ static void test_alone(void **state) {
     assert_int_equal(f.limit, BPT_PLAN_DATA);
     c.nodes[0].threads = 4;
     assert_near(bpt_node_training_s(&c.nodes[0], 1), 0.0125, 1e-12);
+    c.nodes[0].on_device = true;
+    assert_near(bpt_node_training_s(&c.nodes[0], 1), 0.01, 1e-12);
     c.nodes[0].load_s_per_image = 0.1;
     assert_near(bpt_node_training_s(&c.nodes[0], 1), 0.1, 1e-12); /* one thread cannot be faster */
 }
@@ -156,7 +158,10 @@ static void test_gradients_in_the_thread(void **state) {
     const bpt_team team = team_of(&c, (double[]){100, 100}, 2);
     c.nodes[0].message_s_per_byte = 1e-7; /* two megabytes, there and back: 0.2 s */
     assert_near(64 / forecast(even, &team, &megabyte).images_per_s, 0.32 + 0.2, 1e-9);
-    c.nodes[0].threads = 4; /* the last part is still to come: 0.1 s */
+    c.nodes[0].on_device = true; /* the last part is still to come: 0.1 s */
+    assert_near(64 / forecast(even, &team, &megabyte).images_per_s, 0.32 + 0.1, 1e-9);
+    c.nodes[0].on_device = false;
+    c.nodes[0].threads = 4; /* likewise */
     assert_near(64 / forecast(even, &team, &megabyte).images_per_s, 0.32 + 0.1, 1e-9);
     c.nodes[1].copy_s = 0.03;
     assert_near(64 / forecast(even, &team, &megabyte).images_per_s, 0.32 + 0.13, 1e-9);
@@ -197,7 +202,9 @@ static void test_exchanges_cost(void **state) {
     for (int r = 0; r < 2; r++) c.nodes[r].copy_s = 0.01; /* twice, and both pushes to a half */
     assert_near(forecast(agwu, &team, &work).part, 1.28 / (1.3 + 0.03), 1e-9);
     for (int r = 0; r < 2; r++) c.nodes[r].threads = 4;
-    assert_near(forecast(agwu, &team, &work).part, 1.28 / (1.28 + 0.05 / 4), 1e-9);
+    assert_near(forecast(agwu, &team, &work).part, 1.28 / (1.3 + 0.03 / 4), 1e-9);
+    for (int r = 0; r < 2; r++) c.nodes[r].on_device = true;
+    assert_near(forecast(agwu, &team, &work).part, 1.28 / 1.3, 1e-9);
 }
 
 /* Where exchanges take more than a fiftieth of the steps they become rarer. */

@@ -58,7 +58,7 @@ static struct {
     double mpi_s, main_s, reading_s; /* processor time of the process's threads */
     double per_sample_s, of_two_s;   /* of a step: each sample, and if > 0 a step of two */
     double disturbed_s, disturbed_e; /* steps that begin between take ten times as long */
-    uint64_t n_steps, n_barriers, n_copies, n_rounds;
+    uint64_t n_steps, n_barriers, n_copies, n_rounds, n_links;
     float samples; /* of the last step */
     float rate;
 } world;
@@ -205,7 +205,8 @@ double __wrap_bpt_comm_cpu_seconds(const bpt_comm *c) {
 
 bpt_status __wrap_bpt_comm_link_speeds(bpt_comm *c, double *bytes_per_s) {
     if (!made_up) return __real_bpt_comm_link_speeds(c, bytes_per_s);
-    for (uint32_t r = 0; r < n_ranks; r++) bytes_per_s[r] = 1e8 * (r + 1);
+    const double disturbed = world.n_links++ % 3 == 1 ? 1 : 0.3;
+    for (uint32_t r = 0; r < n_ranks; r++) bytes_per_s[r] = 1e8 * (r + 1) * disturbed;
     return BPT_OK;
 }
 

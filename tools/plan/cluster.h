@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ typedef struct bpt_node {
     const char *name;                    /* borrowed from whatever the cluster is made of */
     uint32_t count;                      /* machines, at least 1 */
     uint32_t threads;                    /* that train, at least 1 */
+    bool on_device; /* it trains on a GPU alone: what threads compute beside it costs no step */
     bpt_step_time steps[BPT_NODE_STEPS]; /* ascending samples, none of less time than the one
                                           * before; shape [n_steps] */
     uint32_t n_steps;                    /* at least 1 */

@@ -141,7 +141,8 @@ static bpt_status read_figure(const bpt_yaml *doc, const bpt_yaml_node *map, con
 }
 
 static bpt_status read_node(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_node *node) {
-    static const char *const own[] = {"name", "count", "threads", "speed", "steps", "images-per-s"};
+    static const char *const own[] = {"name",  "count", "threads",     "on-device",
+                                      "speed", "steps", "images-per-s"};
     enum { N_OWN = sizeof own / sizeof *own };
     const char *names[N_OWN + N_FIGURES];
     double speed;
@@ -153,6 +154,8 @@ static bpt_status read_node(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_n
     if (!node->name) return bpt_yaml_fail(doc, map, "a node has no \"name\"");
     BPT_TRY(read_count(doc, map, "count", BPT_CLUSTER_MOST, &node->count));
     BPT_TRY(read_count(doc, map, "threads", BPT_MAX_WORKERS, &node->threads));
+    const bpt_yaml_node *on_device = bpt_yaml_find(map, "on-device");
+    if (on_device) BPT_TRY(bpt_yaml_get_bool(doc, on_device, "on-device", &node->on_device));
     BPT_TRY(read_speed(doc, map, &speed, node));
     for (int i = 0; i < N_FIGURES; i++) BPT_TRY(read_figure(doc, map, &figures[i], speed, node));
     return BPT_OK;
@@ -269,7 +272,9 @@ static void put_model(FILE *out, const bpt_cluster_model *m) {
 static void put_node(FILE *out, const bpt_node *node) {
     put_text(out, "  - name", node->name);
     if (node->count > 1) fprintf(out, "    count: %" PRIu32 "\n", node->count);
-    fprintf(out, "    threads: %" PRIu32 "\n    steps: [", node->threads);
+    fprintf(out, "    threads: %" PRIu32 "\n", node->threads);
+    if (node->on_device) fprintf(out, "    on-device: true\n");
+    fprintf(out, "    steps: [");
     for (uint32_t i = 0; i < node->n_steps; i++)
         fprintf(out, "%s[%.0f, %.6g]", i ? ", " : "", node->steps[i].samples,
                 1e3 * node->steps[i].seconds);

@@ -16,10 +16,15 @@ static double load_s(const bpt_node *node, double samples) {
     return samples * node->load_s_per_image;
 }
 
+/* @return what threads that train lose by a thread that computes beside them for so long */
+static double lost_s(const bpt_node *node, double seconds) {
+    return node->on_device ? 0 : seconds / node->threads;
+}
+
 /* The loader has a thread of its own, which takes its time from those that train, and cannot be
  * later than they are. */
 double bpt_node_training_s(const bpt_node *node, double samples) {
-    const double shared = bpt_node_step_s(node, samples) + load_s(node, samples) / node->threads;
+    const double shared = bpt_node_step_s(node, samples) + lost_s(node, load_s(node, samples));
     return fmax(shared, load_s(node, samples));
 }
 
@@ -59,7 +64,8 @@ static void predict_local(const bpt_team *team, const bpt_work *work, bpt_foreca
 /* What a rank has to do with exchanges, for each of its own. */
 typedef struct traffic {
     double each_way; /* bytes on its link */
-    double cost_s;   /* processor time of the MPI thread and of copies */
+    double thread_s; /* processor time of the MPI thread: messages, merging */
+    double copies_s; /* of the thread that trains, while the others wait */
 } traffic;
 
 /* @param f the rank's part of all pushes
@@ -67,9 +73,10 @@ typedef struct traffic {
 static traffic traffic_of(const bpt_node *node, const bpt_work *work, double f, double p) {
     const double own = 1 - p, others = p * (1 - f) / f;
     traffic t = {.each_way = work->weight_bytes * (own + others)};
-    /* Copies: out and in for the push, out and in for the answer; and to merge a push is to read it
-     * and to read and write what it is merged into. */
-    t.cost_s = 2 * t.each_way * node->message_s_per_byte + (2 + p / f) * node->copy_s;
+    /* Weights are copied out and in for the push, and for the answer; and to merge a push is to
+     * read it, and to read and write what it is merged into. */
+    t.thread_s = 2 * t.each_way * node->message_s_per_byte + p / f * node->copy_s;
+    t.copies_s = 2 * node->copy_s;
     return t;
 }
 
@@ -127,7 +134,7 @@ static void predict_agwu(const bpt_team *team, const bpt_work *work, double *spe
         const bpt_node *node = team->nodes[r];
         const double step_s = work->batch / speed[r];
         const traffic t = traffic_of(node, work, speed[r] / sum, part[r]);
-        every[r] = steps_between(node, &pace, step_s, t.cost_s);
+        every[r] = steps_between(node, &pace, step_s, t.thread_s + t.copies_s);
         if (node->link_bytes_per_s > 0)
             fullest = fmax(fullest, t.each_way / node->link_bytes_per_s / (every[r] * step_s));
     }
@@ -135,7 +142,7 @@ static void predict_agwu(const bpt_team *team, const bpt_work *work, double *spe
         const bpt_node *node = team->nodes[r];
         const traffic t = traffic_of(node, work, speed[r] / sum, part[r]);
         const double steps = ceil(every[r] * fullest), step_s = work->batch / speed[r];
-        const double span_s = steps * step_s + t.cost_s / node->threads;
+        const double span_s = steps * step_s + lost_s(node, t.thread_s) + t.copies_s;
         f->images_per_s += steps * work->batch / span_s;
         f->every = fmax(f->every, steps);
         f->sent_bytes_per_s = fmax(f->sent_bytes_per_s, t.each_way / span_s);
@@ -202,7 +209,7 @@ static void predict_allreduce(const bpt_team *team, const bpt_work *work, bool b
         const double in_thread = 2 * twice * node->message_s_per_byte;
         const double on_link = node->link_bytes_per_s > 0 ? twice / node->link_bytes_per_s : 0;
         compute_s = fmax(compute_s, step_s);
-        busy_s = fmax(busy_s, step_s + work->weight_bytes * in_thread / node->threads);
+        busy_s = fmax(busy_s, step_s + lost_s(node, work->weight_bytes * in_thread));
         s_per_byte = fmax(s_per_byte, fmax(in_thread, on_link));
         copy_s = fmax(copy_s, node->copy_s);
     }

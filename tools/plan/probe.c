@@ -58,6 +58,7 @@ static bpt_status measure(bpt_probe *p, figures *mine) {
                                     p->device && !p->device->uses_cores, &node->threads, &cores,
                                     &on_host));
     node->count = 1;
+    node->on_device = p->device && !p->device->uses_cores;
     node->memory_bytes = memory_of_rank(on_host);
     BPT_TRY(bpt__probe_load(p, node));
     BPT_TRY(bpt_comm_agree(p->comm, open_engine(p, node->threads)));

@@ -4,6 +4,7 @@
 #include "tools/plan/probe_parts.h"
 #include "tools/spread.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What goes round is as much as the weights within these bounds, and goes round until it was so
@@ -11,12 +12,18 @@
 enum { LEAST_BYTES = 1 << 20, MOST_BYTES = 64 << 20, BYTES_IN_ALL = 16 << 20, LEAST_ROUNDS = 2 };
 enum { N_BARRIERS = 50, N_WARM_BARRIERS = 5 };
 
+/* Whatever disturbs a measurement makes a link look slower than it is: the fastest counts. */
+enum { N_LINK_TRIALS = 5 };
+
 static bpt_status measure_link(const bpt_probe *p, double *bytes_per_s) {
     const uint32_t n = bpt_comm_size(p->comm);
     double *of_rank = NULL;
     bpt_status status = bpt_comm_agree(p->comm, BPT_NEW("speeds of links", n, &of_rank));
-    if (status == BPT_OK) status = bpt_comm_link_speeds(p->comm, of_rank);
-    if (status == BPT_OK) *bytes_per_s = of_rank[bpt_comm_rank(p->comm)];
+    *bytes_per_s = 0;
+    for (int i = 0; i < N_LINK_TRIALS && status == BPT_OK; i++) {
+        status = bpt_comm_link_speeds(p->comm, of_rank);
+        if (status == BPT_OK) *bytes_per_s = fmax(*bytes_per_s, of_rank[bpt_comm_rank(p->comm)]);
+    }
     bpt_free(of_rank);
     return status;
 }
