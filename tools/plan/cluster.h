@@ -25,10 +25,10 @@ typedef struct bpt_step_time {
 /** A machine, or several that are alike; each has one rank. What is not known is 0, and taken to
  * cost nothing. */
 typedef struct bpt_node {
-    const char *name;                    /* borrowed from whatever the cluster is made of */
-    uint32_t count;                      /* machines, at least 1 */
-    uint32_t threads;                    /* that train, at least 1 */
-    bool on_device; /* it trains on a GPU alone: what threads compute beside it costs no step */
+    const char *name; /* borrowed from whatever the cluster is made of */
+    uint32_t count;   /* machines, at least 1 */
+    uint32_t threads; /* that train, at least 1 */
+    bool on_device;   /* it trains on a GPU alone: what threads compute beside it costs no step */
     bpt_step_time steps[BPT_NODE_STEPS]; /* ascending samples, none of less time than the one
                                           * before; shape [n_steps] */
     uint32_t n_steps;                    /* at least 1 */
