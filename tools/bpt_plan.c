@@ -12,12 +12,14 @@
 #include "tools/program.h"
 #include "tools/shaped_model.h"
 
+#include <sys/stat.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { IDENTITY_SIZE = 17 };
+enum { IDENTITY_SIZE = 17, PLAN_BYTES = 1 << 20 };
 
 /** What a plan is made from, and for. */
 typedef struct planner {
@@ -34,23 +36,28 @@ typedef struct planner {
 
 /* ---- files ---- */
 
-static const char mark[] = "# Made by bpt-plan ";
-
-/* Only what bpt-plan has made gives way. */
-static bpt_status check_plan_place(const char *path, bool force) {
-    bool there;
-    char *text = NULL;
+/* Only a plan gives way to one, or a file without content. */
+static bpt_status recognise_plan(const char *path, bool *is) {
+    struct stat info;
+    char *text;
     size_t size;
-    BPT_TRY(bpt_path_look(path, &there));
-    if (!there) return bpt_file_try(path);
-    if (force) BPT_TRY(bpt_file_read(path, 1 << 20, &text, &size));
-    const bool ours = text && (size == 0 || strncmp(text, mark, sizeof mark - 1) == 0);
+    *is = false;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return BPT_OK;
+    BPT_TRY(bpt_file_read(path, PLAN_BYTES, &text, &size));
+    *is = size == 0 || strncmp(text, BPT_PLAN_MARK, sizeof BPT_PLAN_MARK - 1) == 0;
     bpt_free(text);
-    if (ours) return bpt_file_try(path);
-    const bpt_status status = bpt_fail(BPT_EEXIST, "%s is there already%s", path,
-                                       force ? ", and bpt-plan has not made it" : "");
+    return BPT_OK;
+}
+
+static bpt_status check_plan_place(const char *path, bool force) {
+    bool there, ours = false;
+    BPT_TRY(bpt_path_look(path, &there));
+    if (there && force) BPT_TRY(recognise_plan(path, &ours));
+    if (!there || ours) return bpt_file_try(path);
+    const bpt_status status =
+        bpt_fail(BPT_EEXIST, "%s is there already%s", path, force ? ", and no plan" : "");
     bpt_hint(force ? "name another file"
-                   : "name another file, or give --force to replace what bpt-plan has made");
+                   : "name another file, or give --force to replace the plan that is there");
     return status;
 }
 
@@ -145,11 +152,13 @@ static bpt_status read_cluster(planner *p) {
 
 static bpt_status write_cluster(const planner *p) {
     char now[32], *comment;
+    BPT_TRY(check_cluster_place(p->options.cluster, p->options.force)); /* it took a while */
     bpt_clock_utc(now, sizeof now);
-    BPT_TRY(bpt_strf(&comment,
-                     "%son %s: a rank a machine. Of more like one of them say how\n"
-                     "# many by its `count`; what has no figure is taken to cost nothing.\n",
-                     mark, now));
+    BPT_TRY(
+        bpt_strf(&comment,
+                 "# Made by bpt-plan on %s: a rank a machine. Of more like one of them say how\n"
+                 "# many by its `count`; what has no figure is taken to cost nothing.\n",
+                 now));
     const bpt_status status = bpt_cluster_file_write(p->options.cluster, &p->measured, comment);
     bpt_free(comment);
     return status;
@@ -234,7 +243,9 @@ static bpt_status answer(const planner *p, const bpt_plan *plan) {
     else
         bpt_plan_print(&p->recipe, plan, run, stdout);
     BPT_TRY(refuse_memory(plan));
-    return o->out ? bpt_plan_write(o->out, &p->recipe, plan) : BPT_OK;
+    if (!o->out) return BPT_OK;
+    BPT_TRY(check_plan_place(o->out, o->force)); /* it may be where the cluster is by now */
+    return bpt_plan_write(o->out, &p->recipe, plan);
 }
 
 static bpt_status plan_for(planner *p, const bpt_cluster *cluster) {

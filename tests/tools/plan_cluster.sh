@@ -59,6 +59,24 @@ echo 'update: agwu' >mine.yaml
 fails_well 2 "${ask[@]}" --out mine.yaml --force
 [ "$(cat mine.yaml)" = 'update: agwu' ] || die "another's file is replaced"
 fails_well 1 "${ask[@]}" --out nowhere/plan.yaml
+# What steps were measured with is trained with.
+run 0 "${ask[@]}" --precision bf16-emulated --optimizer adamw --out plan.yaml --force
+run 0 "$train" --config plan.yaml --dry-run
+grep -q '^precision: bf16-emulated' out && grep -q '^optimizer: adamw' out || die "trained is with something else"
+# Only a plan gives way to a plan.
+sed '1i # Made by bpt-plan on some day' cluster.yaml >made.yaml
+cp made.yaml kept.yaml
+for same in made.yaml ./made.yaml; do
+    fails_well 2 "$plan" --model lenet --cluster made.yaml --out "$same" --force
+done
+cmp made.yaml kept.yaml || die "a cluster is replaced by a plan"
+mkfifo pipe
+for other in pipe . /dev/null; do
+    fails_well 2 "${ask[@]}" --out "$other" --force
+    says "$other is there already, and no plan" err
+done
+fails_well 2 "${ask[@]}" --out ''
+[ -e plan.yaml ] || die "a plan is gone"
 
 # ---- a run beside it ----
 mkdir run

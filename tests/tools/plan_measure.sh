@@ -42,6 +42,8 @@ echo 'update: agwu' >mine.yaml
 fails_well 2 "$plan" "${quick[@]}" --cluster mine.yaml --force
 [ "$(cat mine.yaml)" = 'update: agwu' ] || die "another's file is replaced"
 fails_well 1 "$plan" "${quick[@]}" --cluster nowhere/one.yaml
+fails_well 2 "$plan" "${quick[@]}" --cluster twice.yaml --out ./twice.yaml
+grep -q '^bpt-cluster: 1' twice.yaml || die "what was measured is replaced by a plan"
 fails_well 3 "$plan" "${quick[@]}" --data nowhere --cluster two.yaml
 [ -e two.yaml ] && die "a cluster of nothing is written"
 

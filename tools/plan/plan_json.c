@@ -2,11 +2,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/yaml.h"
 #include "tools/plan/plan_report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void put_row(const bpt_recipe *recipe, const bpt_plan_row *row, bpt_json_writer *w) {
     const bpt_forecast *f = &row->forecast;
@@ -83,24 +83,39 @@ bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan,
 
 /* ---- the configuration ---- */
 
-static void put_choices(const bpt_recipe *recipe, const bpt_plan *plan, FILE *out) {
-    const bpt_plan_options *o = recipe->options;
+/* Prints an option as it was given, where it has a value. */
+static void put_option(const bpt_plan_options *o, const char *name, FILE *out) {
+    const bpt_option *row = bpt_plan_command.options;
+    while (strcmp(row->name, name) != 0) row++;
+    const bpt_command one = {.options = row, .n_options = 1};
+    bpt_options_print(&one, o, out);
+}
+
+static void put_prediction(const bpt_plan *plan, FILE *out) {
     const bpt_plan_row *row = plan->chosen;
     char now[32];
     bpt_clock_utc(now, sizeof now);
-    fprintf(out, "# Made by bpt-plan on %s, for bpt-train --config on %" PRIu32 " rank%s.\n", now,
-            plan->n_ranks, plan->n_ranks == 1 ? "" : "s");
+    fprintf(out, BPT_PLAN_MARK "%" PRIu32 " rank%s, %s.\n", plan->n_ranks,
+            plan->n_ranks == 1 ? "" : "s", now);
     fprintf(out, "# Predicted: %.1f images/s, %.2f of what the ranks do one by one; limit: %s.\n",
             row->forecast.images_per_s, row->forecast.part,
             bpt_plan_limit_name(row->forecast.limit));
-    fputs("model: ", out);
-    bpt_yaml_put_text(out, o->model);
-    fputc('\n', out);
-    fprintf(out, "update: %s\n", bpt_update_choice_name(row->way.update));
-    if (row->way.update != BPT_UPDATE_LOCAL)
-        fprintf(out, "partition: %s\n", bpt_partition_choice_name(row->way.partition));
-    if (o->batch_is_given) fprintf(out, "batch-size: %" PRId64 "\n", o->batch_size);
-    fprintf(out, "epochs: %.17g\n", o->epochs);
+}
+
+/* The options of bpt-train that a plan decides on, or depends on. */
+static void put_choices(const bpt_plan_options *o, bpt_way way, FILE *out) {
+    put_option(o, "model", out);
+    fprintf(out, "update: %s\n", bpt_update_choice_name(way.update));
+    if (way.update != BPT_UPDATE_LOCAL)
+        fprintf(out, "partition: %s\n", bpt_partition_choice_name(way.partition));
+    if (o->batch_is_given) put_option(o, "batch-size", out);
+    put_option(o, "epochs", out);
+    put_option(o, "precision", out);
+    put_option(o, "optimizer", out);
+    if (o->data) { /* without it bpt-train would have no use for them */
+        put_option(o, "train-split", out);
+        put_option(o, "input-size", out);
+    }
 }
 
 bpt_status bpt_plan_write(const char *path, const bpt_recipe *recipe, const bpt_plan *plan) {
@@ -108,7 +123,8 @@ bpt_status bpt_plan_write(const char *path, const bpt_recipe *recipe, const bpt_
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     if (!stream) return bpt_fail(BPT_ENOMEM, "no memory for the plan");
-    put_choices(recipe, plan, stream);
+    put_prediction(plan, stream);
+    put_choices(recipe->options, plan->chosen->way, stream);
     const bpt_status status = fclose(stream) == 0 ? bpt_file_write(path, text, size)
                                                   : bpt_fail(BPT_ENOMEM, "no memory for the plan");
     free(text);

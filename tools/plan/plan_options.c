@@ -6,6 +6,8 @@
 #include "tools/option_aliases.h"
 #include "tools/program.h"
 
+#include <string.h>
+
 #define FIELD(name) offsetof(bpt_plan_options, name)
 
 static const bpt_option rows[] = {
@@ -131,7 +133,8 @@ static const bpt_option rows[] = {
     {.name = "force",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(force),
-     .help = "replace files that are there; only what bpt-plan has made"},
+     .help = "replace files that are there: a cluster by that which is measured,\n"
+             "a plan by --out; no others"},
 
     {.group = "the answer",
      .name = "json",
@@ -194,6 +197,22 @@ static bpt_status refuse_idle(const bpt_plan_options *o, const bpt_option_set *s
     return BPT_OK;
 }
 
+/* An empty name comes of a variable that a script has not set. */
+static bpt_status check_out(const bpt_plan_options *o) {
+    if (!o->out) return BPT_OK;
+    if (!bpt_program_has(o->out)) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--out has no name");
+        bpt_hint("name a file, or leave it out");
+        return status;
+    }
+    if (strcmp(o->out, o->cluster) == 0) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--out and --cluster are the same file");
+        bpt_hint("name another one for the plan");
+        return status;
+    }
+    return bpt_options_check_texts(&bpt_plan_command, o);
+}
+
 bpt_status bpt_plan_options_check(bpt_plan_options *o, const bpt_option_set *set) {
     const char *missing = !bpt_program_has(o->model)     ? "model"
                           : !bpt_program_has(o->cluster) ? "cluster"
@@ -203,6 +222,7 @@ bpt_status bpt_plan_options_check(bpt_plan_options *o, const bpt_option_set *set
         bpt_hint("usage: %s %s", bpt_plan_command.name, bpt_plan_command.synopsis);
         return status;
     }
+    BPT_TRY(check_out(o));
     o->batch_is_given = bpt_option_where(set, "batch-size") != BPT_SOURCE_DEFAULT;
     BPT_TRY(refuse_idle(o, set));
     return bpt_device_option_check(o->device, (bpt_precision)o->precision);

@@ -10,6 +10,9 @@
 
 #include <stdio.h>
 
+/** What a configuration of bpt_plan_write() begins with, and no other file that bpt-plan makes. */
+#define BPT_PLAN_MARK "# Made by bpt-plan for bpt-train --config on "
+
 /** Prints tables of nodes, ways and sizes, what to do, and what a run came to.
  * @param run that bpt_run_pace_find() finds in the plan; NULL: there is none */
 void bpt_plan_print(const bpt_recipe *recipe, const bpt_plan *plan, const bpt_run_pace *run,
