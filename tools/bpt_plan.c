@@ -7,6 +7,7 @@
 #include "outer/comm/watch.h"
 #include "tools/plan/cluster_file.h"
 #include "tools/plan/plan.h"
+#include "tools/plan/plan_agreement.h"
 #include "tools/plan/plan_report.h"
 #include "tools/plan/probe.h"
 #include "tools/program.h"
@@ -171,7 +172,7 @@ static void tell_stall(const bpt_stall *stall) {
 static bpt_status probe(planner *p, bpt_comm *comm) {
     const bpt_plan_options *o = &p->options;
     bpt_learning learning;
-    BPT_TRY(bpt_recipe_learning(&p->recipe, &learning));
+    BPT_TRY(bpt_comm_agree(comm, bpt_recipe_learning(&p->recipe, &learning)));
     const bpt_probe_subject subject = {
         .model = p->model,
         .dataset = p->dataset,
@@ -183,6 +184,7 @@ static bpt_status probe(planner *p, bpt_comm *comm) {
         .threads = (unsigned)o->threads,
         .seconds = o->seconds,
     };
+    BPT_TRY(bpt_plan_agree(comm, &subject));
     return bpt_probe_run(comm, &subject, &p->measured);
 }
 
@@ -274,11 +276,10 @@ typedef struct ending {
 } ending;
 
 /* Puts the rank before this thread's last error, where it is not rank 0. */
-static void name_rank(const bpt_comm *comm) {
+static void name_rank(uint32_t rank, const char *host) {
     const bpt_error error = *bpt_error_last();
-    const uint32_t rank = bpt_comm_rank(comm);
     if (rank == 0) return;
-    (void)bpt_fail(error.status, "rank %u on %s: %s", rank, bpt_comm_host(comm, rank), error.text);
+    (void)bpt_fail(error.status, "rank %u on %s: %s", rank, host, error.text);
     if (error.hint[0]) bpt_hint("%s", error.hint);
 }
 
@@ -297,19 +298,18 @@ static bpt_status agree_on_end(bpt_comm *comm, ending *end) {
 }
 
 static void end_together(bpt_comm *comm, ending *end) {
-    if (end->status == BPT_OK) return; /* and all others */
+    if (end->status == BPT_OK || bpt_comm_size(comm) == 1) return; /* and so have all others */
     bpt_error error;
     bpt_error_get(&error);
     if (end->status != BPT_ECOMM) {
         const bpt_status agreed = agree_on_end(comm, end);
         if (agreed == BPT_OK && end->speaks) {
             bpt_error_put(&error);
-            name_rank(comm);
+            name_rank(bpt_comm_rank(comm), bpt_comm_host(comm, bpt_comm_rank(comm)));
         }
         if (agreed == BPT_OK) return;
     }
-    if (bpt_comm_size(comm) > 1) /* nobody can be told */
-        bpt_comm_abort(comm, bpt_program_end("bpt-plan", end->status));
+    bpt_comm_abort(comm, bpt_program_end("bpt-plan", end->status)); /* nobody can be told */
 }
 
 /* @param[out] comm NULL where it could not be had */
@@ -327,12 +327,29 @@ static void measure_first(planner *p, bpt_comm **comm, ending *end) {
     if (end->status == BPT_OK && bpt_comm_rank(*comm) == 0) end->status = plan_for(p, &p->measured);
 }
 
-/* Of processes that have not met the first one speaks, and its end ends the others. */
-static int leave(const bpt_comm *comm, const ending *end) {
-    enum { TURN_S = 5 };
+/* Of processes that have not met the first one speaks, and its end ends the others. One that is
+ * there yet has failed by itself. */
+static void await_turn(ending *end) {
+    enum { TURN_S = 3 };
+    char host[65] = "";
+    sleep(TURN_S);
+    if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "?");
+    name_rank(bpt_launch_here().rank, host);
+    end->speaks = true;
+}
+
+static int leave(const bpt_comm *comm, ending *end) {
+    const bool met = comm && bpt_comm_size(comm) > 1;
+    if (end->status != BPT_OK && !end->speaks && !met) await_turn(end);
     if (end->speaks) return bpt_program_end("bpt-plan", end->status);
-    if (end->status != BPT_OK && !comm) sleep(TURN_S);
     return end->exit_status ? end->exit_status : bpt_status_exit(end->status);
+}
+
+static int refuse_no_arguments(ending *end) {
+    end->status = bpt_fail(BPT_EUSAGE, "no arguments are given");
+    if (!end->speaks) return leave(NULL, end);
+    bpt_options_help(&bpt_plan_command, stdout);
+    return bpt_program_no_arguments("bpt-plan");
 }
 
 int main(int argc, char **argv) {
@@ -342,11 +359,7 @@ int main(int argc, char **argv) {
     bpt_comm *comm = NULL;
     bpt_program_begin();
     ending end = {.speaks = bpt_launch_here().rank == 0};
-    if (argc == 1) {
-        if (end.speaks) bpt_options_help(&bpt_plan_command, stdout);
-        end.status = BPT_EUSAGE;
-        return end.speaks ? bpt_program_no_arguments("bpt-plan") : leave(NULL, &end);
-    }
+    if (argc == 1) return refuse_no_arguments(&end);
     end.status = bpt_options_parse(&bpt_plan_command, argc, argv, &p.options, &request, &set);
     if (end.status == BPT_OK && request == BPT_REQUEST_RUN) {
         end.status = bpt_plan_options_check(&p.options, set);

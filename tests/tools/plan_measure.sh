@@ -79,5 +79,11 @@ run 3 ranks 2 "${unlike[@]}" "$plan" "${quick[@]}" --data data --cluster two.yam
     "$plan" "${quick[@]}" --data nowhere --cluster two.yaml
 [ "$(grep -c '^bpt-plan: ' err)" -eq 1 ] || die "not one error line where one of two ranks fails"
 says 'rank 1 on '
+run 2 ranks 2 "${unlike[@]}" "$plan" "${quick[@]}" --cluster two.yaml --others \
+    "$plan" "${quick[@]}" --cluster two.yaml --batch-size 3
+[ "$(grep -c '^bpt-plan: rank 1 on .*: --batch-size is not as rank 0 has it' err)" -eq 1 ] || die "$(cat err)"
+# A rank that fails before they have met says so, where no other does.
+run 2 ranks 2 "${unlike[@]}" "$plan" "${quick[@]}" --cluster two.yaml --others "$plan" --nonsense
+[ "$(grep -c '^bpt-plan: rank 1 on ' err)" -eq 1 ] || die "a rank that fails by itself does not say why"
 [ -e two.yaml ] && die "a cluster of nothing is written"
 exit 0

@@ -215,8 +215,9 @@ const char *__wrap_bpt_comm_host(const bpt_comm *c, uint32_t r) {
     return made_up ? names[r] : __real_bpt_comm_host(c, r);
 }
 
+static size_t machine_bytes = SIZE_MAX;
 size_t __wrap_bpt_memory_of_machine(void) {
-    return made_up ? SIZE_MAX : __real_bpt_memory_of_machine();
+    return made_up ? machine_bytes : __real_bpt_memory_of_machine();
 }
 
 /* ---- what is measured ---- */
@@ -515,6 +516,16 @@ static void test_no_such_device(void **state) {
     assert_int_equal(measure_in_vain(&subject, "abacus"), BPT_EUSAGE);
 }
 
+/* Before any of it is touched. What the system does not tell is no bound. */
+static void test_too_little_memory(void **state) {
+    (void)state;
+    const bpt_probe_subject subject = subject_of(2);
+    if (rank == n_ranks - 1) machine_bytes = 4;
+    assert_int_equal(measure_in_vain(&subject, "a network of 2 samples a step needs"), BPT_EUSAGE);
+    machine_bytes = SIZE_MAX;
+    assert_int_equal(measure_in_vain(&subject, ""), BPT_OK);
+}
+
 /* @return whether it is refused, where the last rank lacks memory for allocation number @p n */
 static bool lacks_memory(int n) {
     const bpt_probe_subject subject = subject_of(2);
@@ -577,6 +588,7 @@ int main(void) {
         cmocka_unit_test(test_a_copy_fails),
         cmocka_unit_test(test_reading_fails),
         cmocka_unit_test(test_no_such_device),
+        cmocka_unit_test(test_too_little_memory),
         cmocka_unit_test(test_lack_of_memory),
     };
     if (bpt_comm_start(&comm) != BPT_OK) return 1;

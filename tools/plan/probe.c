@@ -7,6 +7,7 @@
 #include "tools/train/job/host_place.h"
 #include "tools/train/job/rank_threads.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* What a rank has measured, as all are told; its node has no name. */
@@ -49,6 +50,25 @@ static double memory_of_rank(unsigned on_host) {
     return bytes == SIZE_MAX ? 0 : (double)bytes / on_host;
 }
 
+/* Memory that the machine does not have would be given out all the same, until it is touched. What
+ * a device has is known when its network is made. */
+static bpt_status check_memory(const bpt_probe *p, const bpt_node *node) {
+    const bpt_probe_subject *s = p->subject;
+    bpt_network_memory network;
+    if (p->device || !(node->memory_bytes > 0)) return BPT_OK;
+    BPT_TRY(bpt_network_plan(s->model, s->batch, bpt_precision_type(s->precision, NULL),
+                             s->learning, node->threads, &network));
+    if ((double)network.total <= node->memory_bytes) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE,
+                                       "a network of %" PRId64
+                                       " samples a step needs %.1f GB of memory, %s %.1f GB for "
+                                       "each of its ranks",
+                                       s->batch, (double)network.total * 1e-9, bpt_memory_bound(),
+                                       node->memory_bytes * 1e-9);
+    bpt_hint("lower --batch-size, or start fewer ranks there");
+    return status;
+}
+
 static bpt_status measure(bpt_probe *p, figures *mine) {
     const uint32_t n_ranks = bpt_comm_size(p->comm);
     bpt_node *node = &mine->node;
@@ -60,6 +80,7 @@ static bpt_status measure(bpt_probe *p, figures *mine) {
     node->count = 1;
     node->on_device = p->device && !p->device->uses_cores;
     node->memory_bytes = memory_of_rank(on_host);
+    BPT_TRY(bpt_comm_agree(p->comm, check_memory(p, node)));
     BPT_TRY(bpt__probe_load(p, node));
     BPT_TRY(bpt_comm_agree(p->comm, open_engine(p, node->threads)));
     BPT_TRY(bpt__probe_steps(p, node));
