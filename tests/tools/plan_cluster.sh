@@ -45,6 +45,22 @@ says 'take --update allreduce --partition' out
 grep -q 'is faster' out && die "something is faster than all there is"
 says '; 1000 images an epoch' out
 
+# Of many machines none is left out for being one of many; of slow ones and long names one reads as much.
+printf '%s\n' 'bpt-cluster: 1' 'nodes: [{name: a, count: 200, images-per-s: 100}, {name: pi, images-per-s: 0.0021}]' >many.yaml
+run 0 "$plan" --model lenet --cluster many.yaml
+grep -q 'leave out a' out && die "one of many machines is left out"
+says 'leave out pi: it brings next to nothing' out
+grep -Eq '^pi +1 +0\.0021 ' out || die "a slow machine has no speed"
+grep -Eq '^a +200 .* 0\.50 %$' out || die "one of many brings nothing"
+printf '%s\n' 'bpt-cluster: 1' 'nodes:' '  - {name: größe, images-per-s: 100}' \
+    '  - {name: a-name-that-is-rather-long.of-a-host.example.org, images-per-s: 100}' >names.yaml
+run 0 "$plan" --model lenet --cluster names.yaml
+python3 - <<'END_OF_CHECK' || die "columns are askew: $(cat out)"
+import re
+rows = open("out", encoding="utf-8").read().split("\n")[2:6]
+assert len({re.search(r" (ranks|1|2)  ", row).end() for row in rows}) == 1
+END_OF_CHECK
+
 # ---- the configuration ----
 run 0 "${ask[@]}" --ranks 4 --out plan.yaml
 says 'Made by bpt-plan' plan.yaml

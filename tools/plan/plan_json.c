@@ -97,7 +97,7 @@ static void put_prediction(const bpt_plan *plan, FILE *out) {
     bpt_clock_utc(now, sizeof now);
     fprintf(out, BPT_PLAN_MARK "%" PRIu32 " rank%s, %s.\n", plan->n_ranks,
             plan->n_ranks == 1 ? "" : "s", now);
-    fprintf(out, "# Predicted: %.1f images/s, %.2f of what the ranks do one by one; limit: %s.\n",
+    fprintf(out, "# Predicted: %.6g images/s, %.2f of what the ranks do one by one; limit: %s.\n",
             row->forecast.images_per_s, row->forecast.part,
             bpt_plan_limit_name(row->forecast.limit));
 }
