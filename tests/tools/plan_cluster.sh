@@ -154,6 +154,21 @@ for idle in '--seconds 3' '--device cpu' '--threads 2' '--train-split train'; do
     says "${idle% *} is not used" err
 done
 fails_well 2 "${ask[@]}" --batch-size 0
+fails_well 2 "${ask[@]}" --batch-size 64 --images 63
+says 'a step of 5 ranks takes more samples than the 63 of an epoch' err
+run 0 "${ask[@]}" --batch-size 64 --images 64
+grep -q '^agwu' out && die "bpt-train would refuse that"
+cat >normed.yaml <<'END_OF_MODEL'
+name: normed
+input: [1, 4, 4]
+classes: 4
+layers:
+  - conv: {filters: 4, kernel: 4}
+  - batchnorm: {name: bn1}
+  - fc: {outputs: classes}
+END_OF_MODEL
+fails_well 2 "$plan" --model normed.yaml --cluster cluster.yaml --batch-size 1
+says '--batch-size 1: batch norm ' err
 fails_well 2 "$plan"
 {
     sed '/^nodes:/,$d' cluster.yaml

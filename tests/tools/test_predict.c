@@ -27,6 +27,7 @@ static const bpt_work megabyte = {
     .weight_bytes = 1e6,
     .gradient = {halves, 2},
     .batch = 64,
+    .least_batch = 1,
     .epoch_samples = 64000,
     .total_samples = 640000,
 };
@@ -90,6 +91,22 @@ static void test_what_suits(void **state) {
     work.batch = 2;
     assert_false(bpt_way_suits(even, &team, &work) || bpt_way_suits(idpa, &team, &work));
     assert_true(bpt_way_suits(agwu, &team, &work) && bpt_way_suits(sgwu, &team, &work));
+    work.least_batch = 2;
+    work.batch = 5;
+    assert_true(bpt_way_suits(agwu, &team, &work));
+    assert_false(bpt_way_suits(even, &team, &work) || bpt_way_suits(idpa, &team, &work));
+    work.batch = 6;
+    assert_true(bpt_way_suits(even, &team, &work) && bpt_way_suits(idpa, &team, &work));
+    work.epoch_samples = 18;
+    assert_true(bpt_way_suits(agwu, &team, &work) && bpt_way_suits(sgwu, &team, &work));
+    work.epoch_samples = 17; /* a step of all is no more than an epoch */
+    assert_false(bpt_way_suits(agwu, &team, &work) || bpt_way_suits(sgwu, &team, &work));
+    assert_true(bpt_way_suits(even, &team, &work));
+    work.epoch_samples = 5;
+    assert_false(bpt_way_suits(even, &team, &work));
+    work.batch = 1;
+    assert_false(bpt_way_suits(agwu, &team, &work));
+    work = megabyte;
     team.n = 1;
     assert_true(bpt_way_suits(local, &team, &work));
     assert_false(bpt_way_suits(agwu, &team, &work) || bpt_way_suits(even, &team, &work));

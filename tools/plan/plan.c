@@ -4,6 +4,8 @@
 #include "tools/train/job/batch_cut.h"
 #include "tools/train/job/update_choice.h"
 
+#include <inttypes.h>
+
 static const bpt_way ways[BPT_PLAN_WAYS] = {
     {BPT_UPDATE_LOCAL, BPT_PARTITION_EVEN},     {BPT_UPDATE_AGWU, BPT_PARTITION_IDPA},
     {BPT_UPDATE_SGWU, BPT_PARTITION_IDPA},      {BPT_UPDATE_ALLREDUCE, BPT_PARTITION_EVEN},
@@ -101,6 +103,24 @@ static bpt_status plan_sizes(maker *m, bpt_plan *plan) {
     }
 }
 
+/* Nothing is foretold of what bpt-train would refuse. */
+static bpt_status check_ways(const bpt_recipe *recipe, const bpt_plan *plan) {
+    const int64_t batch = recipe->options->batch_size;
+    const bpt_layer *layer;
+    const bool small = batch < bpt_model_least_batch(recipe->model, &layer);
+    if (bpt_plan_whole(plan)->n_rows > 0) return BPT_OK;
+    const bpt_status status =
+        small ? bpt_fail(BPT_EUSAGE,
+                         "--batch-size %" PRId64 ": batch norm %s cannot learn from so few samples",
+                         batch, layer->name)
+              : bpt_fail(BPT_EUSAGE,
+                         "a step of %" PRIu32 " rank%s takes more samples than the %" PRIu64
+                         " of an epoch",
+                         plan->n_ranks, plan->n_ranks == 1 ? "" : "s", recipe->epoch_samples);
+    bpt_hint(small ? "raise --batch-size" : "lower --batch-size, or give fewer --ranks");
+    return status;
+}
+
 /* ---- the choice ---- */
 
 static bool is_faster(const bpt_plan_row *a, const bpt_plan_row *b) {
@@ -165,6 +185,7 @@ static bpt_status make(maker *m, bpt_plan *plan) {
     for (uint32_t r = 0; r < plan->n_ranks; r++)
         plan->alone[r] = bpt_node_alone(plan->nodes[r], batch);
     BPT_TRY(plan_sizes(m, plan));
+    BPT_TRY(check_ways(m->recipe, plan));
     choose(plan);
     return plan->chosen && plan->n_ranks > 1 ? find_gains(m, plan) : BPT_OK;
 }

@@ -42,7 +42,8 @@ typedef struct bpt_plan {
 /** Makes a plan.
  * @param ranks of the cluster that take part, the first of them; 0: all
  * @param[out] plan caller owns, bpt_plan_free(), also on error; borrows nodes
- * @return BPT_OK, as bpt_recipe_work() and bpt_recipe_memory() */
+ * @return BPT_OK, BPT_EUSAGE (a batch that no way suits; with hint), as bpt_recipe_work() and
+ *         bpt_recipe_memory() */
 bpt_status bpt_plan_make(const bpt_recipe *recipe, const bpt_cluster *cluster, uint32_t ranks,
                          bpt_plan *plan);
 void bpt_plan_free(bpt_plan *plan);

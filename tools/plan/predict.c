@@ -243,8 +243,11 @@ void bpt_plan_scratch_free(bpt_plan_scratch *scratch) {
 }
 
 bool bpt_way_suits(bpt_way way, const bpt_team *team, const bpt_work *work) {
-    if (way.update == BPT_UPDATE_LOCAL) return team->n == 1;
-    return team->n > 1 && (way.update != BPT_UPDATE_ALLREDUCE || work->batch >= team->n);
+    const bool sums = way.update == BPT_UPDATE_ALLREDUCE;
+    const uint64_t of_rank = sums ? work->batch / team->n : work->batch;
+    const uint64_t of_all = sums ? work->batch : (uint64_t)work->batch * team->n;
+    if ((way.update == BPT_UPDATE_LOCAL) != (team->n == 1)) return false;
+    return of_rank >= work->least_batch && of_all <= work->epoch_samples;
 }
 
 void bpt_predict(bpt_way way, const bpt_team *team, const bpt_work *work, bpt_plan_scratch *scratch,

@@ -31,6 +31,7 @@ typedef struct bpt_work {
     double weight_bytes;            /* of all that an exchange carries, > 0 */
     bpt_gradient_schedule gradient; /* of allreduce; borrowed */
     uint32_t batch;                 /* samples of a step: of a rank, under allreduce of all */
+    uint32_t least_batch;           /* samples of a step of a rank that the model can learn from */
     uint64_t epoch_samples, total_samples; /* of all ranks, in an epoch and in the run, > 0 */
     bool shared_momentum;                  /* bpt_train_shares_momentum() */
 } bpt_work;
@@ -74,8 +75,8 @@ double bpt_node_training_s(const bpt_node *node, double samples);
  * @return images a second that a node trains on by itself */
 double bpt_node_alone(const bpt_node *node, double samples);
 
-/** @return whether this many ranks can go this way: local is for one, all others are for several,
- * and a batch of allreduce has a sample for each */
+/** @return whether bpt-train goes this way with so many ranks: local is for one, all others are for
+ * several; a rank has as many samples as it needs, and all together no more than an epoch */
 bool bpt_way_suits(bpt_way way, const bpt_team *team, const bpt_work *work);
 
 /** @param way suits

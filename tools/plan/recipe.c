@@ -63,6 +63,7 @@ bpt_status bpt_recipe_learning(const bpt_recipe *recipe, bpt_learning *learning)
 
 bpt_status bpt_recipe_work(const bpt_recipe *recipe, bpt_way way, uint32_t n_ranks,
                            bpt_work *work) {
+    const bpt_layer *layer;
     typed t;
     const bpt_status status = type_options(recipe, way, n_ranks, &t);
     if (status == BPT_OK)
@@ -70,6 +71,7 @@ bpt_status bpt_recipe_work(const bpt_recipe *recipe, bpt_way way, uint32_t n_ran
             .weight_bytes = (double)recipe->model->segments.n_elements * sizeof(float),
             .gradient = recipe->gradient,
             .batch = (uint32_t)t.options.batch_size,
+            .least_batch = bpt_model_least_batch(recipe->model, &layer),
             .epoch_samples = recipe->epoch_samples,
             .total_samples = bpt_train_total_samples(&t.options, recipe->epoch_samples),
             .shared_momentum = bpt_train_shares_momentum(&t.options, way.update, n_ranks),
