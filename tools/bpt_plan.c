@@ -222,16 +222,18 @@ static bpt_status refuse_memory(const bpt_plan *plan) {
 }
 
 /* @param[out] found NULL: there is none to compare with, else pace */
-static bpt_status read_run(const bpt_plan_options *o, const bpt_plan *plan, bpt_run_pace *pace,
+static bpt_status read_run(const planner *p, const bpt_plan *plan, bpt_run_pace *pace,
                            const bpt_run_pace **found) {
+    const bpt_plan_options *o = &p->options;
     *found = NULL;
     if (!o->compare) return BPT_OK;
-    BPT_TRY(bpt_run_pace_read(o->compare, pace));
+    BPT_TRY(bpt_run_pace_read(o->compare, p->model->name, pace));
     *found = pace;
     if (bpt_run_pace_find(plan, pace)) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s had %u ranks, of which nothing is foretold",
                                        o->compare, pace->n_ranks);
-    bpt_hint("give --ranks %u, and a --cluster that has as many", pace->n_ranks);
+    bpt_hint("give --ranks %u, a --cluster that has as many, and the batch and images of that run",
+             pace->n_ranks);
     return status;
 }
 
@@ -239,7 +241,7 @@ static bpt_status answer(const planner *p, const bpt_plan *plan) {
     const bpt_plan_options *o = &p->options;
     const bpt_run_pace *run;
     bpt_run_pace pace;
-    BPT_TRY(read_run(o, plan, &pace, &run));
+    BPT_TRY(read_run(p, plan, &pace, &run));
     if (o->json)
         BPT_TRY(bpt_plan_print_json(&p->recipe, plan, run, stdout));
     else

@@ -96,10 +96,11 @@ fails_well 2 "${ask[@]}" --out ''
 
 # ---- a run beside it ----
 mkdir run
-ran() { # UPDATE PARTITION SERVERS RANKS SAMPLES SECONDS: a summary of that
-    local ranks='{"eval_s": 2}' i
-    for ((i = 1; i < $4; i++)); do ranks+=', {"eval_s": 2}'; done
-    echo "{\"update\": \"$1\", \"partition\": \"$2\", \"servers\": $3, \"samples\": $5, \"seconds\": $6," \
+ran() { # UPDATE PARTITION SERVERS RANKS SAMPLES SECONDS [BORDER-BYTES [MODEL]]: a summary of that
+    local rank="{\"eval_s\": 2, \"border_bytes_sent\": ${7:-0}}" i
+    local ranks=$rank
+    for ((i = 1; i < $4; i++)); do ranks+=", $rank"; done
+    echo "{\"model\": \"${8:-lenet}\", \"update\": \"$1\", \"partition\": \"$2\", \"servers\": $3, \"samples\": $5, \"seconds\": $6," \
         "\"ranks\": [$ranks]}" >run/summary.json
 }
 ran agwu idpa 0 2 100000 12
@@ -111,7 +112,8 @@ says 'run: agwu on 2 ranks did 10000.0 images/s; foretold are 15683.9, 57 % more
 ran local even 0 1 100000 7
 run 0 "${ask[@]}" --compare run
 says 'run: local on 1 rank did 20000.0 images/s; foretold are 8000.0, 60 % less' out
-for other in 'easgd idpa 0 2 100 12' 'agwu even 0 2 100 12' 'agwu idpa 1 2 100 12' 'agwu idpa 0 3 100 12'; do
+for other in 'easgd idpa 0 2 100 12' 'agwu even 0 2 100 12' 'agwu idpa 1 2 100 12' 'agwu idpa 0 2 100 12 8' \
+    'agwu idpa 0 2 100 12 0 vgg16' 'agwu idpa 0 3 100 12'; do
     # shellcheck disable=SC2086 # several words
     ran $other
     fails_well 2 "${ask[@]}" --compare run
@@ -122,7 +124,7 @@ for other in 'agwu idpa 0 2 0 12' 'agwu idpa 0 2 100 2' 'agwu idpa 0 2 "many" 12
     ran $other
     fails_well 3 "${ask[@]}" --compare run
 done
-for other in '' '{' '{}' '{"update": "agwu", "partition": "idpa", "servers": 0, "samples": 1, "seconds": 1, "ranks": []}'; do
+for other in '' '{' '{}' '{"model": "lenet", "update": "agwu", "partition": "idpa", "servers": 0, "samples": 1, "seconds": 1, "ranks": []}'; do
     echo "$other" >run/summary.json
     fails_well 3 "${ask[@]}" --compare run
 done

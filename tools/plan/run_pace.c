@@ -40,30 +40,48 @@ static bpt_status read_pace(const bpt_json_doc *doc, const bpt_json *root, bpt_r
     return BPT_OK;
 }
 
-static bpt_status read_summary(const char *run, const bpt_json_doc *doc, bpt_run_pace *pace) {
+static bpt_status check_model(const char *run, const char *there, const char *here) {
+    if (strcmp(there, here) == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s trained %s, this is %s", run, there, here);
+    bpt_hint("compare a run of the same model");
+    return status;
+}
+
+/* Where a layer is placed at a rank, all others send it what comes before. */
+static bpt_status check_roles(const char *run, const bpt_json_doc *doc, const bpt_json *root) {
+    const bpt_json *ranks;
+    uint64_t servers, border_bytes;
+    BPT_TRY(bpt_json_get_u64(doc, root, "servers", 0, UINT32_MAX, &servers));
+    BPT_TRY(bpt_json_get_array(doc, root, "ranks", &ranks));
+    BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(ranks, 0), "border_bytes_sent", 0, INT64_MAX,
+                             &border_bytes));
+    if (servers == 0 && border_bytes == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s had %s, of which nothing is foretold", run,
+                                       servers ? "servers" : "layers placed at one rank");
+    bpt_hint("compare a run whose ranks all train all layers");
+    return status;
+}
+
+static bpt_status read_summary(const char *run, const bpt_json_doc *doc, const char *model,
+                               bpt_run_pace *pace) {
     const bpt_json *root = bpt_json_root(doc);
-    const char *update, *partition;
-    uint64_t servers;
+    const char *there, *update, *partition;
+    BPT_TRY(bpt_json_get_text(doc, root, "model", &there));
     BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
     BPT_TRY(bpt_json_get_text(doc, root, "partition", &partition));
-    BPT_TRY(bpt_json_get_u64(doc, root, "servers", 0, UINT32_MAX, &servers));
+    BPT_TRY(check_model(run, there, model));
     BPT_TRY(find_way(run, update, partition, &pace->way));
-    if (servers > 0) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "%s had servers, of which nothing is foretold", run);
-        bpt_hint("compare a run whose ranks all train");
-        return status;
-    }
+    BPT_TRY(check_roles(run, doc, root));
     return read_pace(doc, root, pace);
 }
 
-bpt_status bpt_run_pace_read(const char *run, bpt_run_pace *pace) {
+bpt_status bpt_run_pace_read(const char *run, const char *model, bpt_run_pace *pace) {
     char *path;
     bpt_json_doc *doc = NULL;
     BPT_TRY(bpt_strf(&path, "%s/summary.json", run));
     bpt_status status = bpt_json_load(path, SUMMARY_BYTES, &doc);
     bpt_free(path);
-    if (status == BPT_OK) status = read_summary(run, doc, pace);
+    if (status == BPT_OK) status = read_summary(run, doc, model, pace);
     if (status == BPT_ENOENT || status == BPT_EDATA)
         bpt_hint("name the folder (--output) of a run of bpt-train that has ended");
     bpt_json_doc_free(doc);

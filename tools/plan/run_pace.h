@@ -7,8 +7,6 @@
 
 #include "tools/plan/plan.h"
 
-#include <stdio.h>
-
 /** Of a run that has ended. */
 typedef struct bpt_run_pace {
     bpt_way way;
@@ -17,10 +15,11 @@ typedef struct bpt_run_pace {
 } bpt_run_pace;
 
 /** Reads RUN/summary.json.
+ * @param model name of the one that is planned for
  * @return BPT_OK, BPT_EDATA (no summary, or one that says something else; with hint), BPT_ENOENT,
- * BPT_EIO, BPT_ENOMEM, BPT_EUSAGE (easgd, servers, or layers that are placed at a rank are not
- * foretold) */
-bpt_status bpt_run_pace_read(const char *run, bpt_run_pace *pace);
+ *         BPT_EIO, BPT_ENOMEM, BPT_EUSAGE (another model; easgd, servers, and layers that are
+ *         placed at a rank are not foretold; with hint) */
+bpt_status bpt_run_pace_read(const char *run, const char *model, bpt_run_pace *pace);
 
 /** @return what was foretold of as many of the first ranks that go the same way; NULL: of so many
  * nothing was */
