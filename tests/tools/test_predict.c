@@ -263,6 +263,7 @@ static void test_rounds(void **state) {
     c.nodes[0].link_bytes_per_s = 1e6;
     bpt_forecast f = forecast(sgwu, &team, &megabyte);
     assert_near(f.images_per_s, 8 * 64 / (4 * 0.64 + 1), 1e-9);
+    assert_near(f.sent_bytes_per_s, 1e6 / (4 * 0.64 + 1), 1e-3); /* half pushed, half answered */
     assert_int_equal(f.limit, BPT_PLAN_MESSAGES);
     team.latency_s = 0.1;
     c.nodes[0].copy_s = 0.05; /* twice, and two pushes to a half */

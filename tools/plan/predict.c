@@ -157,7 +157,7 @@ static void predict_sgwu(const bpt_team *team, const bpt_work *work, bool by_spe
                          double *part, double *links, bpt_forecast *f) {
     const double least = (double)pace_at_start(team, work).least;
     const double sum = sum_alone(team, work->batch);
-    double compute_s = 0, phase_s = 0, copies_s = 0, samples = 0;
+    double compute_s = 0, phase_s = 0, copies_s = 0, samples = 0, most_sent = 0;
     for (uint32_t r = 0; r < team->n; r++) speed[r] = bpt_node_alone(team->nodes[r], work->batch);
     place(team, speed, work->weight_bytes * sum / (work->batch * least), true, links, part);
     for (uint32_t r = 0; r < team->n; r++) {
@@ -171,6 +171,7 @@ static void predict_sgwu(const bpt_team *team, const bpt_work *work, bool by_spe
         const double in_thread = work->weight_bytes * (out + in) * node->message_s_per_byte;
         samples += steps * work->batch;
         compute_s = fmax(compute_s, steps * work->batch / speed[r]);
+        most_sent = fmax(most_sent, work->weight_bytes * (out + in));
         phase_s = fmax(phase_s, fmax(on_link, in_thread));
         copies_s = fmax(copies_s, (2 + part[r] * team->n) * node->copy_s);
     }
@@ -178,7 +179,7 @@ static void predict_sgwu(const bpt_team *team, const bpt_work *work, bool by_spe
     f->images_per_s = samples / round_s;
     f->part = f->images_per_s / sum;
     f->every = least;
-    f->sent_bytes_per_s = 2 * work->weight_bytes / round_s;
+    f->sent_bytes_per_s = most_sent / round_s;
     name_limit(f, lost_by_data(team, work->batch), 1 - samples / compute_s / sum,
                (round_s - compute_s) / round_s);
 }
