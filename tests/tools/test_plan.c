@@ -2,6 +2,7 @@
  * made apart. */
 #include "tests/base/near.h"
 #include "tools/plan/plan.h"
+#include "tools/precision.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,6 +15,8 @@
 
 static const bpt_plan_options options = {
     .model = "lenet", .epochs = 8, .batch_size = 64, .images = 60000};
+
+static const double latency_s = 1e-5;
 
 static bpt_model *model;
 static bpt_recipe recipe;
@@ -38,12 +41,12 @@ static bpt_node node_of(const char *name, uint32_t count, double images_per_s) {
 }
 
 static bpt_cluster cluster_of(bpt_node *nodes, size_t n) {
-    return (bpt_cluster){.nodes = nodes, .n_nodes = n};
+    return (bpt_cluster){.nodes = nodes, .n_nodes = n, .latency_s = latency_s};
 }
 
 /* What the way comes to with these ranks. */
 static double predict(bpt_way way, const bpt_node *const *nodes, uint32_t n) {
-    const bpt_team team = {.nodes = nodes, .n = n};
+    const bpt_team team = {.nodes = nodes, .n = n, .latency_s = latency_s};
     bpt_plan_scratch scratch;
     bpt_forecast f;
     bpt_work work;
@@ -131,6 +134,30 @@ static void test_gains(void **state) {
     bpt_plan_free(&plan);
 }
 
+/* Without one of five the others have the whole batch again. */
+static void test_gains_of_many(void **state) {
+    (void)state;
+    bpt_node nodes[] = {node_of("a", 4, 1000), node_of("b", 1, 10)};
+    nodes[0].copy_s = 0.01;
+    const bpt_cluster cluster = cluster_of(nodes, 2);
+    const bpt_node *others[] = {&nodes[0], &nodes[0], &nodes[0], &nodes[0]};
+    bpt_plan plan;
+    assert_int_equal(bpt_plan_make(&recipe, &cluster, 0, &plan), BPT_OK);
+    const bpt_plan_row *chosen = plan.chosen;
+    assert_int_equal(chosen->way.update, BPT_UPDATE_AGWU);
+    assert_int_equal(chosen->batch, 32);
+    assert_near(plan.gain[4], 1 - predict(chosen->way, others, 4) / chosen->forecast.images_per_s,
+                1e-9);
+    bpt_plan_free(&plan);
+    nodes[0].copy_s = 0;
+    assert_int_equal(bpt_plan_make(&recipe, &cluster, 4, &plan), BPT_OK); /* one trajectory */
+    assert_int_equal(plan.chosen->way.update, BPT_UPDATE_ALLREDUCE);
+    assert_near(plan.gain[0],
+                1 - predict(plan.chosen->way, others, 3) / plan.chosen->forecast.images_per_s,
+                1e-9);
+    bpt_plan_free(&plan);
+}
+
 /* One trajectory where that comes to four fifths, else what is fastest. */
 static void test_choice(void **state) {
     (void)state;
@@ -151,6 +178,12 @@ static void test_choice(void **state) {
     assert_int_equal(bpt_plan_make(&recipe, &cluster, 0, &plan), BPT_OK);
     assert_int_equal(plan.chosen->way.update, BPT_UPDATE_AGWU);
     assert_ptr_equal(plan.chosen, plan.fastest);
+    bpt_plan_free(&plan);
+    bpt_node unlike[] = {node_of("a", 1, 1000), node_of("b", 1, 750)};
+    const bpt_cluster two = cluster_of(unlike, 2); /* cut by speed it is faster */
+    assert_int_equal(bpt_plan_make(&recipe, &two, 0, &plan), BPT_OK);
+    assert_true(bpt_plan_find(bpt_plan_whole(&plan), bpt_plan_ways()[3])->forecast.part > 0.8);
+    assert_ptr_equal(plan.chosen, bpt_plan_find(bpt_plan_whole(&plan), bpt_plan_ways()[4]));
     bpt_plan_free(&plan);
 }
 
@@ -184,6 +217,63 @@ static void test_memory(void **state) {
     bpt_plan_free(&plan);
 }
 
+static double memory_of(bpt_way way, const bpt_node *node, uint32_t part) {
+    size_t bytes;
+    assert_int_equal(bpt_recipe_memory(&recipe, way, 3, node, part, &bytes), BPT_OK);
+    return (double)bytes;
+}
+
+/* What is told is that of the rank that takes most: of a batch that is cut evenly the larger part,
+ * by speed that of the fastest. */
+static void test_most_memory(void **state) {
+    (void)state;
+    bpt_node nodes[] = {node_of("a", 1, 1000), node_of("b", 2, 100)};
+    nodes[0].threads = 2;
+    const bpt_cluster cluster = cluster_of(nodes, 2);
+    const bpt_way *all = bpt_plan_ways();
+    bpt_plan plan;
+    assert_int_equal(bpt_plan_make(&recipe, &cluster, 0, &plan), BPT_OK);
+    const bpt_plan_size *whole = bpt_plan_whole(&plan);
+    assert_near(bpt_plan_find(whole, all[1])->most_memory, memory_of(all[1], &nodes[0], 0), 0);
+    assert_near(bpt_plan_find(whole, all[3])->most_memory, memory_of(all[3], &nodes[0], 22), 0);
+    assert_near(bpt_plan_find(whole, all[4])->most_memory, memory_of(all[4], &nodes[0], 53), 0);
+    assert_true(memory_of(all[3], &nodes[0], 22) > memory_of(all[3], &nodes[1], 22));
+    assert_true(memory_of(all[3], &nodes[0], 22) > memory_of(all[3], &nodes[0], 21));
+    bpt_plan_free(&plan);
+    nodes[0].memory_bytes = nodes[1].memory_bytes = 1; /* the first that has too little is named */
+    assert_int_equal(bpt_plan_make(&recipe, &cluster, 0, &plan), BPT_OK);
+    assert_ptr_equal(bpt_plan_find(bpt_plan_whole(&plan), all[1])->full, &nodes[0]);
+    bpt_plan_free(&plan);
+}
+
+/* ---- what bpt-train would do ---- */
+
+static void test_recipe(void **state) {
+    (void)state;
+    const bpt_way agwu = bpt_plan_ways()[1];
+    const bpt_node node = node_of("a", 1, 100);
+    const double weights = (double)model->segments.n_elements * sizeof(float);
+    bpt_plan_options changed = options;
+    const bpt_recipe other = {
+        .options = &changed, .model = model, .gradient = recipe.gradient, .epoch_samples = 60000};
+    bpt_work work;
+    size_t bytes;
+    changed.epochs = 2.5;
+    assert_int_equal(bpt_recipe_work(&other, agwu, 3, &work), BPT_OK);
+    assert_near(work.weight_bytes, weights, 0);
+    assert_int_equal(work.epoch_samples, 60000);
+    assert_int_equal(work.total_samples, 150000);
+    assert_int_equal(work.batch, 64);
+    assert_int_equal(work.least_batch, 1);
+    changed.optimizer = 1; /* adamw has two moments for sgd's one */
+    assert_int_equal(bpt_recipe_memory(&other, agwu, 3, &node, 0, &bytes), BPT_OK);
+    assert_true((double)bytes >= memory_of(agwu, &node, 0) + weights);
+    changed.optimizer = 0;
+    changed.precision = BPT_PRECISION_BF16_EMULATED; /* halves activations */
+    assert_int_equal(bpt_recipe_memory(&other, agwu, 3, &node, 0, &bytes), BPT_OK);
+    assert_true((double)bytes < memory_of(agwu, &node, 0));
+}
+
 /* All weights leave, the last layers' first, and the last part at the end of the step. */
 static void test_gradient_schedule(void **state) {
     (void)state;
@@ -212,9 +302,11 @@ static void test_gradient_schedule(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),  cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_gains),  cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_gradient_schedule),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_gains),         cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_gradient_schedule),
+        cmocka_unit_test(test_gains_of_many), cmocka_unit_test(test_most_memory),
+        cmocka_unit_test(test_recipe),
     };
     return cmocka_run_group_tests(tests, open_recipe, close_recipe);
 }

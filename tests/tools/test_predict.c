@@ -2,6 +2,8 @@
 #include "base/memory.h"
 #include "tests/base/near.h"
 #include "tools/plan/predict.h"
+#include "tools/train/exchange/pace.h"
+#include "tools/train/job/batch_cut.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -146,6 +148,26 @@ static void test_small_steps(void **state) {
     assert_near(f.part, 0.75, 1e-9);
 }
 
+/* The batch is cut by what ranks do with a part of about that size, or evenly but for a sample. */
+static void test_cuts(void **state) {
+    (void)state;
+    cluster c;
+    bpt_work work = megabyte;
+    uint64_t cut[3];
+    bpt_team team = team_of(&c, (double[]){1, 160}, 2);
+    c.nodes[0].n_steps = 2;
+    c.nodes[0].steps[0] = (bpt_step_time){32, 0.2};
+    c.nodes[0].steps[1] = (bpt_step_time){64, 0.3};
+    bpt_batch_cut((double[]){160, 160}, 2, 64, cut);
+    assert_int_equal(cut[1], 32);
+    assert_near(forecast(idpa, &team, &megabyte).images_per_s, 64 / 0.2, 1e-9);
+    team = team_of(&c, (double[]){100, 100, 100}, 3);
+    work.batch = 65;
+    const bpt_forecast f = forecast(even, &team, &work);
+    assert_near(f.images_per_s, 65 / 0.22, 1e-9);
+    assert_near(f.sent_bytes_per_s, 4e6 / 3 / 0.22, 1e-3); /* two thirds, and as much of sums */
+}
+
 /* ---- sums of gradients ---- */
 
 /* Ranks of 32 samples in 0.32 s; half of the weights go to the other, and half come back: a
@@ -274,6 +296,70 @@ static void test_rounds(void **state) {
     assert_near(f.images_per_s, 8 * 64 / (2 * 0.64), 1e-9);
 }
 
+/* Shards by speed: two thirds on the first, which answers both others and pushes a third; a half
+ * where its link is known, and bears no more. */
+static void test_rounds_of_unlike_ranks(void **state) {
+    (void)state;
+    cluster c;
+    const bpt_team team = team_of(&c, (double[]){400, 100, 100}, 3); /* 8, 2 and 2 steps */
+    const double compute_s = 8 * 64 / 400.0;
+    c.nodes[0].link_bytes_per_s = 1e6;
+    bpt_forecast f = forecast(sgwu, &team, &megabyte);
+    assert_near(f.images_per_s, 12 * 64 / (compute_s + 2), 1e-9);
+    assert_near(f.sent_bytes_per_s, 1.5e6 / (compute_s + 2), 1e-3);
+    c.nodes[0].link_bytes_per_s = 0;
+    c.nodes[0].message_s_per_byte = 1e-6;
+    f = forecast(sgwu, &team, &megabyte);
+    assert_near(f.images_per_s, 12 * 64 / (compute_s + 2 * 5.0 / 3), 1e-9);
+}
+
+/* A round has a step of each at least. */
+static void test_slowest_of_a_round(void **state) {
+    (void)state;
+    cluster c;
+    const bpt_team team = team_of(&c, (double[]){100, 1}, 2);
+    const bpt_forecast f = forecast(sgwu, &team, &megabyte);
+    assert_near(f.images_per_s, 9 * 64 / 64.0, 1e-9);
+    assert_int_equal(f.limit, BPT_PLAN_SLOWEST);
+}
+
+/* A rank whose link is slow hosts nothing. */
+static void test_shards_go_by_links(void **state) {
+    (void)state;
+    cluster c;
+    const bpt_team team = team_of(&c, (double[]){100, 100, 100}, 3);
+    for (int r = 0; r < 3; r++) c.nodes[r].link_bytes_per_s = 1e9;
+    c.nodes[0].link_bytes_per_s = 1e6 / (4 * 0.64) / 10; /* its own pushes fill it ten times */
+    const bpt_forecast f = forecast(agwu, &team, &megabyte);
+    assert_true(f.links_are_full);
+    assert_near(f.every, 40, 1);
+}
+
+/* What exchanges begin with is what bpt-train begins with. */
+static void test_pace(void **state) {
+    (void)state;
+    cluster c;
+    const bpt_team team = team_of(&c, (double[]){100, 100}, 2);
+    bpt_work work = megabyte;
+    work.epoch_samples = work.total_samples = 64000000;
+    for (int shared = 0; shared < 2; shared++) {
+        work.shared_momentum = shared;
+        for (int r = 0; r < 2; r++) c.nodes[r].message_s_per_byte = 1e-5; /* as rarely as can be */
+        const bpt_pace_run run = {.epoch_samples = work.epoch_samples,
+                                  .total_samples = work.total_samples,
+                                  .batch_all = 2 * 64,
+                                  .n_workers = 2,
+                                  .shared_momentum = shared};
+        assert_near(forecast(agwu, &team, &work).every, (double)bpt_pace_begin("auto", run).most,
+                    1e-9);
+        for (int r = 0; r < 2; r++) c.nodes[r].message_s_per_byte = 0;
+        assert_near(forecast(agwu, &team, &work).every, (double)bpt_pace_begin("auto", run).least,
+                    1e-9);
+    }
+    for (int r = 0; r < 2; r++) c.nodes[r].load_s_per_image = 0.01;
+    assert_int_equal(forecast(agwu, &team, &work).limit, BPT_PLAN_DATA);
+}
+
 /* ---- what holds for any cluster ---- */
 
 static double any(uint64_t *state, double least, double most) {
@@ -318,6 +404,7 @@ int main(void) {
         cmocka_unit_test(test_what_suits),
         cmocka_unit_test(test_for_nothing),
         cmocka_unit_test(test_small_steps),
+        cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_gradients_on_links),
         cmocka_unit_test(test_gradients_in_the_thread),
         cmocka_unit_test(test_walk),
@@ -325,6 +412,10 @@ int main(void) {
         cmocka_unit_test(test_exchanges_become_rarer),
         cmocka_unit_test(test_full_links),
         cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_rounds_of_unlike_ranks),
+        cmocka_unit_test(test_slowest_of_a_round),
+        cmocka_unit_test(test_shards_go_by_links),
+        cmocka_unit_test(test_pace),
         cmocka_unit_test(test_any_cluster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
