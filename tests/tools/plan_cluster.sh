@@ -18,6 +18,8 @@ run 0 "${ask[@]}"
 says 'lenet: 431080 weights, 1.7 MB; 50000 images an epoch' out
 says 'take --update agwu --partition idpa' out
 says 'leave out pi: it costs more than it brings' out
+grep -Eq '^new +2 +8000\.0 +1000\.0 +8000\.0 ' out || die "the machine is another one"
+grep -Eq '^allreduce, even .* 0\.0[0-9] .* slowest rank$' out || die "a rank that is slow limits nothing"
 run 0 "${ask[@]}" --json
 cp out plan.json
 python3 - <<'END_OF_CHECK' || die "the JSON"
@@ -32,12 +34,22 @@ for way in plan["sizes"][-1]["ways"]:
     assert 0 < way["efficiency"] < 1 and way["memory_bytes"] > 1e6, way
     assert abs(way["epoch_s"] * way["images_per_s"] - 50000) < 1e-3, way
     assert way["batch_size"] == (64 if way["update"] == "allreduce" else 32), way  # as bpt-train does
+    assert way["sent_bytes_per_s"] > 0 and way["links_are_full"] is False, way
+    assert (way["steps_per_exchange"] > 1) == (way["update"] != "allreduce"), way
 assert (plan["update"], plan["partition"]) == ("agwu", "idpa")
+assert plan["weight_bytes"] == 4 * 431080 and plan["epoch_images"] == 50000
 END_OF_CHECK
 run 0 "${ask[@]}" --ranks 1
 says 'take --update local' out
+grep -q '^ first' out && die "one rank grows"
 run 0 "${ask[@]}" --ranks 4 --batch-size 64 --json
 grep -q '"batch_size": 32' out && die "a batch that was given is halved"
+# Links that carry less than exchanges want.
+sed 's/link-mbit: [0-9]*/link-mbit: 1/' cluster.yaml >full.yaml
+run 0 "$plan" --model lenet --cluster full.yaml --ranks 4
+says 'links are full: ranks exchange every ' out
+run 0 "$plan" --model lenet --cluster full.yaml --ranks 4 --json
+check_json out 'd["sizes"][-1]["ways"][0]["links_are_full"]'
 # Equal machines with links that cost nothing: one trajectory.
 printf '%s\n' 'bpt-cluster: 1' 'nodes: [{name: a, count: 2, images-per-s: 100}]' >equal.yaml
 run 0 "$plan" --model lenet --cluster equal.yaml --images 1000
@@ -76,9 +88,9 @@ fails_well 2 "${ask[@]}" --out mine.yaml --force
 [ "$(cat mine.yaml)" = 'update: agwu' ] || die "another's file is replaced"
 fails_well 1 "${ask[@]}" --out nowhere/plan.yaml
 # What steps were measured with is trained with.
-run 0 "${ask[@]}" --precision bf16-emulated --optimizer adamw --out plan.yaml --force
+run 0 "${ask[@]}" --precision bf16-emulated --optimizer adamw --epochs 2.5 --out plan.yaml --force
 run 0 "$train" --config plan.yaml --dry-run
-grep -q '^precision: bf16-emulated' out && grep -q '^optimizer: adamw' out || die "trained is with something else"
+grep -q '^precision: bf16-emulated' out && grep -q '^optimizer: adamw' out && grep -q '^epochs: 2.5' out || die "trained is with something else"
 # Only a plan gives way to a plan.
 sed '1i # Made by bpt-plan on some day' cluster.yaml >made.yaml
 cp made.yaml kept.yaml
@@ -86,6 +98,9 @@ for same in made.yaml ./made.yaml; do
     fails_well 2 "$plan" --model lenet --cluster made.yaml --out "$same" --force
 done
 cmp made.yaml kept.yaml || die "a cluster is replaced by a plan"
+: >empty.yaml
+run 0 "${ask[@]}" --out empty.yaml --force
+says 'update: agwu' empty.yaml
 mkfifo pipe
 for other in pipe . /dev/null; do
     fails_well 2 "${ask[@]}" --out "$other" --force
@@ -128,13 +143,20 @@ for other in '' '{' '{}' '{"model": "lenet", "update": "agwu", "partition": "idp
     echo "$other" >run/summary.json
     fails_well 3 "${ask[@]}" --compare run
 done
+ran agwu idpa 0 2 100000 12
+sed -i 's/"eval_s": 2/"eval_s": -2/' run/summary.json
+fails_well 3 "${ask[@]}" --compare run
 fails_well 3 "${ask[@]}" --compare nowhere
 
 # ---- memory ----
 sed 's/memory-gb: [0-9]*/memory-gb: 0.001/' cluster.yaml >small.yaml
 fails_well 2 "$plan" --model lenet --cluster small.yaml --out none.yaml
 says 'no way of learning together fits the memory of 5 ranks' err
-says 'no way fits: a rank takes' out
+least=$(sed -n 's/^no way fits: a rank takes \([0-9.]*\) MB at least, new has 1.0;.*/\1/p' out)
+[ "$(grep -c " memory$" out)" -eq 4 ] && [ "$(awk '/ memory$/ { print $(NF - 1) }' out | sort -n | head -n 1)" = "$least" ] ||
+    die "another least memory: $(cat out)"
+run 2 "$plan" --model lenet --cluster small.yaml --json
+check_json out '"update" not in d' 'd["sizes"][-1]["ways"][0]["limit"] == "memory"'
 [ -e none.yaml ] || [ -L none.yaml ] && die "a plan of nothing is written"
 sed '/name: old/s/memory-gb: 4/memory-gb: 0.02/' cluster.yaml >unlike.yaml # merging takes more, summing does not
 run 0 "$plan" --model lenet --cluster unlike.yaml

@@ -32,6 +32,10 @@ check_json out 'len(d["ranks"]) == 1' 'd["ranks"][0]["images_per_s"] > 0' 'd["up
     'd["epoch_images"] == 400'
 grep -q '^# Made by bpt-plan on ' one.yaml && grep -q 'load-us-per-image: [0-9]' one.yaml || die "$(cat one.yaml)"
 again one.yaml "$plan" --model tiny.yaml --data data --batch-size 20
+run 0 "$plan" --model tiny.yaml --data data --cluster one.yaml --train-split test --input-size 28x28 --out plan.yaml
+says '; 100 images an epoch' out
+says 'train-split: "test"' plan.yaml
+says 'input-size: [28, 28]' plan.yaml
 cp one.yaml kept.yaml
 fails_well 2 "$plan" "${quick[@]}" --data data --cluster one.yaml
 says 'one.yaml is there already'
@@ -56,7 +60,7 @@ fails_well 2 "$plan" --model tiny.yaml --precision auto --cluster one.yaml
 says 'was measured with --precision fp32, this is auto'
 
 # ---- several ranks ----
-run 0 ranks 3 "$plan" "${quick[@]}" --data data --cluster three.yaml --batch-size 20 --json --out plan.yaml
+run 0 ranks 3 "$plan" "${quick[@]}" --data data --cluster three.yaml --batch-size 20 --json --out plan.yaml --force
 [ "$(grep -c '"model"' out)" -eq 1 ] || die "more than one rank answers"
 check_json out 'len(d["ranks"]) == 3' 'len({r["node"] for r in d["ranks"]}) == 3' \
     '[s["ranks"] for s in d["sizes"]] == [1, 2, 3]'
