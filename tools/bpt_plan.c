@@ -94,8 +94,6 @@ static bpt_status open_subject(planner *p) {
     p->recipe = (bpt_recipe){
         .options = o,
         .model = p->model,
-        .dataset = p->dataset,
-        .split = p->split,
         .epoch_samples = p->split ? p->split->count : (uint64_t)o->images,
     };
     return bpt_gradient_schedule_make(p->model, &p->recipe.gradient);

@@ -56,6 +56,7 @@ run 0 "$plan" --model lenet --cluster equal.yaml --images 1000
 says 'take --update allreduce --partition' out
 grep -q 'is faster' out && die "something is faster than all there is"
 says '; 1000 images an epoch' out
+grep -Eq '^allreduce, even +64 +200\.0 +1\.00 +5 ' out || die "an epoch takes another time: $(cat out)"
 
 # Of many machines none is left out for being one of many; of slow ones and long names one reads as much.
 printf '%s\n' 'bpt-cluster: 1' 'nodes: [{name: a, count: 200, images-per-s: 100}, {name: pi, images-per-s: 0.0021}]' >many.yaml

@@ -259,6 +259,8 @@ static void test_exchanges_become_rarer(void **state) {
     assert_near(f.every, 16, 1e-12);
     assert_near(f.part, 16 * 0.64 / (16 * 0.64 + 0.2), 1e-9);
     assert_false(f.links_are_full);
+    for (int r = 0; r < 2; r++) c.nodes[r].threads = 4; /* of which a step takes four times */
+    assert_near(forecast(agwu, &team, &work).every, 4, 1e-12);
 }
 
 /* Links that carry less make exchanges rarer, and nobody slower. */
@@ -296,18 +298,17 @@ static void test_rounds(void **state) {
     assert_near(f.images_per_s, 8 * 64 / (2 * 0.64), 1e-9);
 }
 
-/* Shards by speed: two thirds on the first, which answers both others and pushes a third; a half
- * where its link is known, and bears no more. */
+/* Shards by speed: two thirds on the first, which answers both others and pushes a third. */
 static void test_rounds_of_unlike_ranks(void **state) {
     (void)state;
     cluster c;
     const bpt_team team = team_of(&c, (double[]){400, 100, 100}, 3); /* 8, 2 and 2 steps */
     const double compute_s = 8 * 64 / 400.0;
-    c.nodes[0].link_bytes_per_s = 1e6;
+    for (int r = 0; r < 3; r++) c.nodes[r].link_bytes_per_s = 1e8;
     bpt_forecast f = forecast(sgwu, &team, &megabyte);
-    assert_near(f.images_per_s, 12 * 64 / (compute_s + 2), 1e-9);
-    assert_near(f.sent_bytes_per_s, 1.5e6 / (compute_s + 2), 1e-3);
-    c.nodes[0].link_bytes_per_s = 0;
+    assert_near(f.images_per_s, 12 * 64 / (compute_s + 2 * 0.04 / 3), 1e-9);
+    assert_near(f.sent_bytes_per_s, 5e6 / 3 / (compute_s + 2 * 0.04 / 3), 1e-3);
+    for (int r = 0; r < 3; r++) c.nodes[r].link_bytes_per_s = 0;
     c.nodes[0].message_s_per_byte = 1e-6;
     f = forecast(sgwu, &team, &megabyte);
     assert_near(f.images_per_s, 12 * 64 / (compute_s + 2 * 5.0 / 3), 1e-9);

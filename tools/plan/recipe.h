@@ -7,7 +7,6 @@
 #define BPT_TOOLS_RECIPE_H
 
 #include "inner/optimizers/optimizer.h"
-#include "storage/dataset/dataset.h"
 #include "tools/plan/plan_options.h"
 #include "tools/plan/predict.h"
 
@@ -15,8 +14,6 @@
 typedef struct bpt_recipe {
     const bpt_plan_options *options;
     const bpt_model *model;
-    const bpt_dataset *dataset; /* NULL without --data, and so is split */
-    const bpt_split *split;
     bpt_gradient_schedule gradient;
     uint64_t epoch_samples;
 } bpt_recipe;
