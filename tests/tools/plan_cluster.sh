@@ -65,6 +65,13 @@ grep -q 'leave out a' out && die "one of many machines is left out"
 says 'leave out pi: it brings next to nothing' out
 grep -Eq '^pi +1 +0\.0021 ' out || die "a slow machine has no speed"
 grep -Eq '^a +200 .* 0\.50 %$' out || die "one of many brings nothing"
+{
+    printf '%s\n' 'bpt-cluster: 1' 'nodes:' '  - {name: a, images-per-s: 1000}'
+    for ((i = 0; i < 11; i++)); do echo "  - {name: pi$i, images-per-s: 0.01}"; done
+} >pis.yaml
+run 0 "$plan" --model lenet --cluster pis.yaml
+[ "$(grep -c '^leave out pi' out)" -eq 8 ] || die "advice without end"
+says 'and 3 more that bring as little' out
 printf '%s\n' 'bpt-cluster: 1' 'nodes:' '  - {name: größe, images-per-s: 100}' \
     '  - {name: a-name-that-is-rather-long.of-a-host.example.org, images-per-s: 100}' >names.yaml
 run 0 "$plan" --model lenet --cluster names.yaml

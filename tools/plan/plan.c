@@ -35,36 +35,63 @@ const bpt_plan_row *bpt_plan_find(const bpt_plan_size *size, bpt_way way) {
     return NULL;
 }
 
+/* What a rank of so many threads takes for so many samples, of the way that is looked at. */
+typedef struct known_memory {
+    uint32_t threads, part;
+    size_t bytes;
+} known_memory;
+
 /* What plans are made with. */
 typedef struct maker {
     const bpt_recipe *recipe;
     const bpt_node **nodes;
     double latency_s;
     bpt_plan_scratch scratch;
+    known_memory *known; /* shape [n_known], has room for one a rank */
+    size_t n_known;
 } maker;
 
 /* ---- memory ---- */
 
-/* Samples of a step that a rank has under allreduce, at most: all alike, or by its speed. */
-static uint32_t largest_part(const bpt_work *work, const bpt_team *team, bpt_way way, uint32_t rank,
-                             bpt_plan_scratch *scratch) {
-    if (way.update != BPT_UPDATE_ALLREDUCE) return work->batch;
-    if (way.partition == BPT_PARTITION_EVEN) return (work->batch + team->n - 1) / team->n;
+/* Cuts a batch of allreduce by speed; scratch->cut has it. */
+static void cut_by_speed(const bpt_work *work, const bpt_team *team, bpt_plan_scratch *scratch) {
     for (uint32_t r = 0; r < team->n; r++)
         scratch->speed[r] = bpt_node_alone(team->nodes[r], work->batch / (double)team->n);
     bpt_batch_cut(scratch->speed, team->n, work->batch, scratch->cut);
-    return (uint32_t)(scratch->cut[rank + 1] - scratch->cut[rank]);
+}
+
+/* Samples of a step that a rank has, at most: under allreduce all alike, or by its speed. */
+static uint32_t largest_part(const bpt_work *work, const bpt_team *team, bpt_way way, uint32_t rank,
+                             const uint64_t *cut) {
+    if (way.update != BPT_UPDATE_ALLREDUCE) return work->batch;
+    if (way.partition == BPT_PARTITION_EVEN) return (work->batch + team->n - 1) / team->n;
+    return (uint32_t)(cut[rank + 1] - cut[rank]);
+}
+
+/* Planning a large network takes a while, and many ranks take as much as others. */
+static bpt_status memory_of(maker *m, bpt_way way, uint32_t n_ranks, const bpt_node *node,
+                            uint32_t part, size_t *bytes) {
+    for (size_t i = 0; i < m->n_known; i++) {
+        const known_memory *k = &m->known[i];
+        *bytes = k->bytes;
+        if (k->threads == node->threads && k->part == part) return BPT_OK;
+    }
+    BPT_TRY(bpt_recipe_memory(m->recipe, way, n_ranks, node, part, bytes));
+    m->known[m->n_known++] = (known_memory){node->threads, part, *bytes};
+    return BPT_OK;
 }
 
 /* Ranks of one node are alike, but for a sample. */
 static bpt_status plan_memory(maker *m, const bpt_team *team, const bpt_work *work,
                               bpt_plan_row *row) {
+    m->n_known = 0;
+    if (row->way.update == BPT_UPDATE_ALLREDUCE) cut_by_speed(work, team, &m->scratch);
     for (uint32_t r = 0; r < team->n; r++) {
         const bpt_node *node = team->nodes[r];
         size_t bytes;
         if (r > 0 && team->nodes[r - 1] == node) continue;
-        const uint32_t part = largest_part(work, team, row->way, r, &m->scratch);
-        BPT_TRY(bpt_recipe_memory(m->recipe, row->way, team->n, node, part, &bytes));
+        const uint32_t part = largest_part(work, team, row->way, r, m->scratch.cut);
+        BPT_TRY(memory_of(m, row->way, team->n, node, part, &bytes));
         if ((double)bytes > row->most_memory) row->most_memory = (double)bytes;
         const bool fits = !(node->memory_bytes > 0) || (double)bytes <= node->memory_bytes;
         if (!fits && !row->full) row->full = node;
@@ -177,6 +204,7 @@ static bpt_status reserve(const bpt_cluster *cluster, bpt_plan *plan, maker *m) 
     for (uint32_t r = 0; r < n; r++) plan->nodes[r] = bpt_cluster_node_of(cluster, r);
     BPT_TRY(BPT_NEW("nodes of ranks", n, &m->nodes));
     for (uint32_t r = 0; r < n; r++) m->nodes[r] = plan->nodes[r];
+    BPT_TRY(BPT_NEW("memory of ranks", n, &m->known));
     return bpt_plan_scratch_make(n, &m->scratch);
 }
 
@@ -197,6 +225,7 @@ bpt_status bpt_plan_make(const bpt_recipe *recipe, const bpt_cluster *cluster, u
     bpt_status status = reserve(cluster, plan, &m);
     if (status == BPT_OK) status = make(&m, plan);
     bpt_plan_scratch_free(&m.scratch);
+    bpt_free(m.known);
     bpt_free(m.nodes);
     return status;
 }

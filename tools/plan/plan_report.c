@@ -149,11 +149,17 @@ static void advise_memory(const bpt_plan *plan, FILE *out) {
 }
 
 static void advise_ranks(const bpt_plan *plan, FILE *out) {
+    enum { MOST_LINES = 8 };
+    uint32_t n = 0;
     for (uint32_t r = 0; r < plan->n_ranks && plan->n_ranks > 1; r += count_like(plan, r)) {
-        if (plan->gain[r] * plan->n_ranks >= worth_having) continue;
+        if (plan->gain[r] * plan->n_ranks >= worth_having || n++ >= MOST_LINES) continue;
         fprintf(out, "leave out %s: %s\n", plan->nodes[r]->name,
                 plan->gain[r] < 0 ? "it costs more than it brings" : "it brings next to nothing");
     }
+    if (n > MOST_LINES)
+        fprintf(out,
+                "and %" PRIu32 " more that bring as little; perhaps fewer --ranks do as much\n",
+                n - MOST_LINES);
 }
 
 static void advise_links(const bpt_plan *plan, FILE *out) {
