@@ -24,7 +24,7 @@ static void release(bpt_comm *c) {
     sem_destroy(&c->wake);
     bpt_free(c->numbers);
     bpt_free(c->first_near);
-    bpt_free(c->in_flight);
+    bpt_free(c->ways);
     bpt_free(c->hosts);
     bpt_free(c);
 }

@@ -54,7 +54,7 @@ struct bpt_comm {
     uint32_t rank, size;           /* constant once the thread runs */
     char (*hosts)[BPT__HOST_SIZE]; /* [size], constant likewise */
     uint32_t *first_near;          /* [size], constant likewise: first rank of the same machine */
-    uint32_t *in_flight;           /* [size], constant likewise: as of bpt__transfers_create() */
+    bpt__way *ways;                /* [size], constant likewise: as of bpt__transfers_create() */
     int32_t *numbers;              /* [size], for bpt_comm_agree() and bpt_comm_any() */
     MPI_Comm collectives, messages;
     int thread_level;                 /* that MPI provides; constant likewise */

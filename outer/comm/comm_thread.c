@@ -29,8 +29,8 @@ MPI_Comm bpt__comm_messages(const bpt_comm *c) {
 
 bpt_status bpt__comm_transfers(const bpt_comm *c, const size_t *room, uint32_t n_groups,
                                bpt__transfers **t) {
-    return bpt__transfers_create(c->messages, c->in_flight, c->size, room, n_groups,
-                                 &c->message_watch, t);
+    return bpt__transfers_create(c->messages, c->ways, c->size, room, n_groups, &c->message_watch,
+                                 t);
 }
 
 /* ---- the end of the job ---- */
@@ -256,7 +256,7 @@ static bpt_status gather_near(bpt_comm *c, const int *near) {
                            "gather which ranks are together"));
     for (uint32_t r = 0; r < c->size; r++) {
         const bool together = c->first_near[r] == mine;
-        c->in_flight[r] = together ? BPT__CHUNKS_IN_MEMORY : BPT__CHUNKS_IN_FLIGHT;
+        c->ways[r] = together ? bpt__way_memory : bpt__way_network;
         n_near += together;
     }
     bpt_debug("messages to %u of %u ranks go through memory", n_near, c->size);
@@ -287,7 +287,7 @@ static bpt_status gather_hosts(bpt_comm *c) {
     bpt_status status = BPT_NEW("host names", c->size, &c->hosts);
     if (status == BPT_OK) status = BPT_NEW("numbers of ranks", c->size, &c->numbers);
     if (status == BPT_OK) status = BPT_NEW("ranks of machines", c->size, &c->first_near);
-    if (status == BPT_OK) status = BPT_NEW("chunks under way", c->size, &c->in_flight);
+    if (status == BPT_OK) status = BPT_NEW("ways to ranks", c->size, &c->ways);
     if (status == BPT_OK) status = BPT_NEW("ranks", c->size, &ranks);
     if (status == BPT_OK) status = BPT_NEW("ranks of this host", c->size, &near);
     status = meet_memory(c, status);

@@ -2,14 +2,18 @@
  * Inside of outer/: messages under way, in groups that complete as a whole.
  *
  * A large message travels in chunks, so that its progress can be seen (the MPI thread polls soon
- * while chunks complete) and no count leaves an int. Both ends cut alike, and MPI keeps the order
- * of chunks with the same source and tag.
+ * while chunks complete) and no count leaves an int. Both ends cut alike, by whether they are on
+ * one host, and MPI keeps the order of chunks with the same source and tag.
  *
- * Few chunks for one receiver are under way at a time. MPI asks the receiver of a large message
- * before it sends it, and over TCP the answer stands in line behind all data that goes the other
- * way: with everything handed over at once, two ranks that send to each other take turns instead of
- * filling both directions of the link. In the memory of one host nothing stands in line, and a
- * receiver that finds more chunks at a time waits less often for the sender to give the next.
+ * Few chunks are with MPI at a time, whatever the size of messages: for each receiver so many, and
+ * of each message to come so many receives. The others begin as these complete, so that a poll
+ * looks at no more than may have completed.
+ *
+ * MPI asks the receiver of a large message before it sends it, and over TCP the answer stands in
+ * line behind all data that goes the other way: with everything handed over at once, two ranks that
+ * send to each other take turns instead of filling both directions of the link. In the memory of
+ * one host nothing stands in line, and a receiver that finds more chunks at a time waits less often
+ * for the sender to give the next.
  *
  * Threads: the MPI thread only, except create and free. */
 #ifndef BPT_OUTER_TRANSFERS_H
@@ -23,11 +27,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    BPT__CHUNK_BYTES = 1 << 19,
-    BPT__CHUNKS_IN_FLIGHT = 2,  /* for a rank on another host */
-    BPT__CHUNKS_IN_MEMORY = 16, /* for one on this host */
-};
+/** How messages go to a rank and come from it; chunks are alike on both ends. */
+typedef struct bpt__way {
+    size_t chunk_bytes; /* at least 1, below 2^31; the last of a message may be smaller */
+    uint32_t in_flight; /* chunks for the rank that MPI has at a time, at least 1 */
+    uint32_t ahead;     /* receives of each message that are begun before it comes, at least 1 */
+    uint32_t beyond;    /* more of them, of all messages from the rank that do come */
+} bpt__way;
+
+extern const bpt__way bpt__way_memory;  /* for ranks of one host */
+extern const bpt__way bpt__way_network; /* for others */
 
 /** Tags of bpt__comm_messages(), of which MPI promises 0 to 32767: each user's first, and how many
  * it has. What needs more than there are is refused at create. */
@@ -53,27 +62,26 @@ typedef struct bpt__message_watch {
     void *arg;
 } bpt__message_watch;
 
-/** @return number of requests that a message of @p bytes takes */
-size_t bpt__transfers_chunks(size_t bytes);
-
 /** Makes room for groups.
- * @param in_flight for each rank of @p comm, chunks for it that may be under way at a time, at
- * least 1; copied, shape [n_ranks]
- * @param room requests that each group may hold at once, shape [n_groups]
+ * @param ways of each rank of @p comm; copied, shape [n_ranks]
+ * @param room messages that each group may hold at once, shape [n_groups]
  * @param watch borrowed, looked at when a chunk is complete; NULL: nobody is told
  * @param[out] t caller owns, bpt__transfers_free()
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt__transfers_create(MPI_Comm comm, const uint32_t *in_flight, uint32_t n_ranks,
+bpt_status bpt__transfers_create(MPI_Comm comm, const bpt__way *ways, uint32_t n_ranks,
                                  const size_t *room, uint32_t n_groups,
                                  const bpt__message_watch *watch, bpt__transfers **t);
 void bpt__transfers_free(bpt__transfers *t);
 
-/** Starts to send or receive. @p data stays untouched (unread) until the group is complete.
+/** Starts to send or receive. @p data stays untouched (unread) until the group is complete. A
+ * message of no bytes is none.
  *
- * Chunks for one rank leave in the order of these calls, whatever their group, and begin here or in
- * a later poll. So a rank must not hold back the receive of a message until it has got a later one
- * of the same sender: all users post receives before anything that makes the other side send, but
- * for the sums of outer/exchange/reduction.c, which says at receive_answers() why that is safe.
+ * Messages for one rank leave in the order of these calls, whatever their group, and so do those
+ * that come from one rank with one tag: their chunks begin here or in a later poll. Of other
+ * messages that come none waits for another. So a rank must not hold back the receive of a message
+ * until it has got a later one of the same sender: all users post receives before anything that
+ * makes the other side send, but for the sums of outer/exchange/reduction.c, which says at
+ * receive_answers() why that is safe.
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t group, const void *data, size_t bytes,
                                uint32_t to, int tag);
@@ -88,7 +96,7 @@ bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t group, void *data, si
 bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
                                uint32_t *n_complete);
 
-/** @return messages of group @p g that are under way, in chunks */
+/** @return chunks of group @p g that are not complete, begun or not */
 uint32_t bpt__transfers_pending(const bpt__transfers *t, uint32_t g);
 
 /** Takes back what has not completed: receives of messages that nobody sends. */

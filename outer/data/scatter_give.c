@@ -25,13 +25,10 @@ void bpt__giver_free(bpt_scatter *x) {
 bpt_status bpt__giver_transfers(bpt_scatter *x) {
     const bpt__giver *g = &x->giver;
     const uint32_t n = g->n_listeners + BPT__SCATTER_PARCELS;
-    const size_t largest = bpt__scatter_parcel_bytes(x, x->options.items_per_parcel);
     size_t *room = NULL;
     BPT_TRY(BPT_NEW("room for messages", n, &room));
     for (uint32_t l = 0; l < n; l++)
-        room[l] = l < g->n_listeners
-                      ? bpt__transfers_chunks(x->request_bytes)
-                      : bpt__transfers_chunks(sizeof(bpt_error)) + bpt__transfers_chunks(largest);
+        room[l] = l < g->n_listeners ? 1 : 2; /* a request; verdict and parcel */
     const bpt_status status = bpt__comm_transfers(x->comm, room, n, &x->transfers);
     bpt_free(room);
     return status;

@@ -29,11 +29,8 @@ void bpt__taker_free(bpt_scatter *x) {
 }
 
 bpt_status bpt__taker_transfers(bpt_scatter *x) {
-    const size_t largest = bpt__scatter_parcel_bytes(x, x->options.items_per_parcel);
     size_t room[BPT__SCATTER_SLOTS];
-    for (int s = 0; s < BPT__SCATTER_SLOTS; s++)
-        room[s] = bpt__transfers_chunks(x->request_bytes) +
-                  bpt__transfers_chunks(sizeof(bpt_error)) + bpt__transfers_chunks(largest);
+    for (int s = 0; s < BPT__SCATTER_SLOTS; s++) room[s] = 3; /* request, verdict, parcel */
     return bpt__comm_transfers(x->comm, room, BPT__SCATTER_SLOTS, &x->transfers);
 }
 

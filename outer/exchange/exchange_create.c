@@ -13,12 +13,8 @@ static bpt_status create_transfers(bpt_exchange *x) {
     size_t *room = NULL;
     BPT_TRY(BPT_NEW("room for messages", x->m + 1u, &room));
     for (uint32_t j = 0; j < x->m && x->server; j++) room[j] = bpt__server_room(x->server, j);
-    for (uint32_t s = 0; s < bpt_shard_count(x->shards) && bpt__exchange_works(x); s++) {
-        if (s == x->hosted) continue;
-        room[x->m] += bpt__transfers_chunks(sizeof x->up) +
-                      bpt__transfers_chunks(bpt__down_bytes(s, x->m)) +
-                      2 * bpt__transfers_chunks(bpt__exchange_shard_bytes(x, s));
-    }
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards) && bpt__exchange_works(x); s++)
+        if (s != x->hosted) room[x->m] += 4; /* header and values, there and back */
     const bpt_status status = bpt__comm_transfers(x->comm, room, x->m + 1, &x->transfers);
     bpt_free(room);
     return status;

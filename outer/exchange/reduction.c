@@ -28,7 +28,7 @@ typedef struct bucket {
     bool has_pieces;              /* all of the own piece are here */
     bool receives;                /* own pieces have left: their sums are awaited */
     bool has_answers;             /* they are here */
-    bool is_summed, has_answered; /* the own piece; and all others have it */
+    bool is_summed, has_answered; /* the own piece; and it has left for all others */
 } bucket;
 
 struct bpt_reduction {
@@ -100,13 +100,16 @@ static bpt_status send_own(bpt_reduction *r, uint32_t b) {
 
 /* Sums come where the pieces were, so these have to have left.
  *
- * So a rank that is sent a sum may not listen yet, and what the sender has for it stands in line
- * behind (transfers.h). Ranks cannot wait for each other in a circle all the same, since every
- * message waits only for some that were handed over before it, on whatever rank:
+ * So a rank that is sent a sum may not listen yet. What comes meanwhile of small chunks MPI keeps:
+ * at most all sums of the step, and of the next step all pieces. Of large ones it asks first, and
+ * what the sender has for the rank stands in line behind (transfers.h). Ranks cannot wait for each
+ * other in a circle all the same, since every message, and every chunk of one, waits only for some
+ * that were handed over before it, on whatever rank:
  * - a sum, for the receiver's pieces of the bucket to leave: the sender has summed one of them;
  * - a piece, for the receiver to be through with the bucket as it was given last: the sender gives
  *   it again only when it has all sums of that, so that every rank had handed over all of its own;
- * - any, for what the sender handed over for the same rank before. */
+ * - any, for what the sender handed over for the same rank before: a receive that begins only when
+ *   an earlier chunk of its message has come waits for no more. */
 static bpt_status receive_answers(bpt_reduction *r, uint32_t b) {
     bucket *k = &r->buckets[b];
     k->receives = true;
@@ -300,30 +303,24 @@ static bpt_status create_bucket(const bpt_reduction *r, const bpt_reduction_opti
     return BPT_NEW("pieces of a sum", (r->m - 1) * piece_length(k, r->rank), &k->gathered);
 }
 
-static bpt_status create_transfers(bpt_reduction *r, size_t *room) {
-    for (uint32_t b = 0; b < r->n_buckets; b++) {
-        const bucket *k = &r->buckets[b];
-        const size_t own = bpt__transfers_chunks(piece_length(k, r->rank) * sizeof(float));
-        room[group_of(b, GATHER)] = room[group_of(b, ANSWER)] = (r->m - 1) * own;
-        for (uint32_t s = 0; s < r->m; s++)
-            if (s != r->rank)
-                room[group_of(b, OWN)] += bpt__transfers_chunks(piece_length(k, s) * sizeof(float));
-    }
-    return bpt__comm_transfers(r->comm, room, N_GROUPS * r->n_buckets, &r->transfers);
+static bpt_status create_transfers(bpt_reduction *r) {
+    const uint32_t n_groups = N_GROUPS * r->n_buckets;
+    size_t *room = NULL;
+    BPT_TRY(BPT_NEW("rooms of groups", n_groups, &room));
+    for (uint32_t g = 0; g < n_groups; g++) room[g] = r->m - 1; /* one for each other rank */
+    const bpt_status status = bpt__comm_transfers(r->comm, room, n_groups, &r->transfers);
+    bpt_free(room);
+    return status;
 }
 
 static bpt_status reserve(bpt_reduction *r, const bpt_reduction_options *o) {
-    size_t *room = NULL;
     BPT_TRY(check_tags(r->n_buckets));
     BPT_TRY(BPT_NEW("vector to be summed", r->n, &r->vector));
     BPT_TRY(BPT_NEW("buckets", r->n_buckets, &r->buckets));
     BPT_TRY(BPT_NEW("parts of a sum", r->m, &r->parts));
     BPT_TRY(BPT_NEW("complete groups", N_GROUPS * r->n_buckets, &r->complete));
     for (uint32_t b = 0; b < r->n_buckets; b++) BPT_TRY(create_bucket(r, o, b));
-    BPT_TRY(BPT_NEW("rooms of groups", N_GROUPS * r->n_buckets, &room));
-    const bpt_status status = create_transfers(r, room);
-    bpt_free(room);
-    return status;
+    return create_transfers(r);
 }
 
 static void release(bpt_reduction *r) {

@@ -4,31 +4,21 @@
 
 enum { UP_TAG = BPT__TAG_RELAY, DOWN_TAG };
 
+enum { UP_MESSAGES = 3, DOWN_MESSAGES = 2 }; /* header, labels, values; header, gradient */
+
 /* ---- sizes ---- */
 
 static size_t labels_bytes(const bpt_relay *r, uint32_t worker) {
     return r->samples[worker] * sizeof(int32_t);
 }
 
-static size_t up_room(const bpt_relay *r, uint32_t worker) {
-    return bpt__transfers_chunks(sizeof(bpt__relay_up)) +
-           bpt__transfers_chunks(labels_bytes(r, worker)) +
-           bpt__transfers_chunks(bpt__relay_values_bytes(r, worker));
-}
-
-static size_t down_room(const bpt_relay *r, uint32_t worker) {
-    return bpt__transfers_chunks(sizeof(bpt__relay_down)) +
-           bpt__transfers_chunks(bpt__relay_values_bytes(r, worker));
-}
-
 bpt_status bpt__relay_transfers(bpt_relay *r) {
     size_t *room = NULL;
     BPT_TRY(BPT_NEW("room for messages", bpt__relay_groups(r), &room));
-    if (r->rank != r->server) room[r->m] = up_room(r, r->rank) + down_room(r, r->rank);
-    for (uint32_t w = 0; w < r->m; w++) {
-        if (r->rank != r->server || w == r->rank) continue;
-        room[w] = up_room(r, w) > down_room(r, w) ? up_room(r, w) : down_room(r, w);
-    }
+    if (r->rank != r->server) room[r->m] = UP_MESSAGES + DOWN_MESSAGES;
+    for (uint32_t w = 0; w < r->m; w++)
+        if (r->rank == r->server && w != r->rank)
+            room[w] = UP_MESSAGES; /* or its answer, by turns */
     const bpt_status status =
         bpt__comm_transfers(r->comm, room, bpt__relay_groups(r), &r->transfers);
     bpt_free(room);

@@ -29,7 +29,8 @@ static void test_world(void **state) {
         assert_string_equal(bpt_comm_host(comm, r), host);
     for (uint32_t r = 0; r < bpt_comm_size(comm); r++) { /* all are on this machine */
         assert_true(bpt_comm_together(comm, r, bpt_comm_rank(comm)));
-        assert_int_equal(comm->in_flight[r], BPT__CHUNKS_IN_MEMORY);
+        assert_int_equal(comm->ways[r].chunk_bytes, bpt__way_memory.chunk_bytes);
+        assert_int_equal(comm->ways[r].in_flight, bpt__way_memory.in_flight);
     }
     const char *now = getenv("OMPI_MCA_pml"); /* which network is used is for mpirun to say */
     assert_string_equal(now ? now : "none", network);

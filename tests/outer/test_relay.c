@@ -218,7 +218,7 @@ static void test_in_step(void **state) {
     }
 }
 
-/* A chunk is a megabyte; a batch here is more. */
+/* A batch here is more than a chunk, of which a megabyte has two. */
 static void test_large_batches(void **state) {
     (void)state;
     relay x;
