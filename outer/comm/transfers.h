@@ -9,11 +9,12 @@
  * of each message to come so many receives. The others begin as these complete, so that a poll
  * looks at no more than may have completed.
  *
- * MPI asks the receiver of a large message before it sends it, and over TCP the answer stands in
- * line behind all data that goes the other way: with everything handed over at once, two ranks that
- * send to each other take turns instead of filling both directions of the link. In the memory of
- * one host nothing stands in line, and a receiver that finds more chunks at a time waits less often
- * for the sender to give the next.
+ * Between hosts a chunk is as large as MPI sends without asking the receiver first. Where it asks,
+ * the answer stands in line behind all data that goes the other way, and two ranks that send to
+ * each other take turns instead of filling both directions of the link. What comes before its
+ * receive is begun MPI keeps, and copies once more. In the memory of one host nothing stands in
+ * line: MPI asks, and the receiver copies, so chunks are large and there are more of them for it to
+ * find.
  *
  * Threads: the MPI thread only, except create and free. */
 #ifndef BPT_OUTER_TRANSFERS_H

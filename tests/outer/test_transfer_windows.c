@@ -18,7 +18,8 @@ enum {
     IN_FLIGHT = 3,
     AHEAD = 2,
     BEYOND = 4,
-    MOST = 60, /* messages */
+    MOST = 60,         /* messages */
+    HEADER_BYTES = 64, /* of MPI's before an eager message, and more */
 };
 
 static const bpt__way way = {CHUNK, IN_FLIGHT, AHEAD, BEYOND};
@@ -281,12 +282,29 @@ static void test_no_bytes(void **state) {
     close_traffic(&x);
 }
 
+/* What MPI sends over TCP without asking first: where it is another's to say, nothing is known. */
+static void test_network_is_not_asked(void **state) {
+    int level, index, n;
+    size_t limit = 0;
+    MPI_T_cvar_handle handle;
+    (void)state;
+    assert_int_equal(MPI_T_init_thread(MPI_THREAD_SINGLE, &level), MPI_SUCCESS);
+    if (MPI_T_cvar_get_index("btl_tcp_eager_limit", &index) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &n) == MPI_SUCCESS) {
+        assert_int_equal(MPI_T_cvar_read(handle, &limit), MPI_SUCCESS);
+        assert_true(bpt__way_network.chunk_bytes + HEADER_BYTES <= limit);
+        MPI_T_cvar_handle_free(&handle);
+    }
+    MPI_T_finalize();
+    if (limit == 0) skip();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows),  cmocka_unit_test(test_many_ahead),
         cmocka_unit_test(test_same_tag), cmocka_unit_test(test_short_among_long),
         cmocka_unit_test(test_no_gaps),  cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_no_bytes),
+        cmocka_unit_test(test_no_bytes), cmocka_unit_test(test_network_is_not_asked),
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
