@@ -295,13 +295,21 @@ static void close_gaps(bpt__transfers *t, size_t n) {
     }
 }
 
+/* MPI looks which are complete, and goes on with its messages only where none is. What that brings
+ * is to be seen now, and not after a nap. */
+static bpt_status look(bpt__transfers *t, int *n) {
+    for (int i = 0; i < 2 && *n == 0; i++)
+        BPT_TRY(bpt__mpi_check(
+            MPI_Testsome((int)t->n_active, t->request, n, t->index, MPI_STATUSES_IGNORE),
+            "complete messages"));
+    return BPT_OK;
+}
+
 bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
                                uint32_t *n_complete) {
     int n = 0;
     *n_complete = 0;
-    BPT_TRY(bpt__mpi_check(
-        MPI_Testsome((int)t->n_active, t->request, &n, t->index, MPI_STATUSES_IGNORE),
-        "complete messages"));
+    BPT_TRY(look(t, &n));
     if (n == MPI_UNDEFINED || n == 0) return BPT_OK; /* nothing under way, or nothing complete */
     *moved = true;
     close_gaps(t, (size_t)n);
