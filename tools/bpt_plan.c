@@ -81,6 +81,18 @@ static bpt_status check_places(const bpt_plan_options *o) {
 
 /* ---- what is to be trained ---- */
 
+/* A step that no run could make is not measured. */
+static bpt_status check_batch(const planner *p) {
+    const int64_t batch = p->options.batch_size;
+    if (!p->split || batch <= p->split->count) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--batch-size %" PRId64 ": a step takes %" PRId64 " samples, split \"%s\" has %u",
+                 batch, batch, p->split->name, p->split->count);
+    bpt_hint("give --batch-size %u or less", p->split->count);
+    return status;
+}
+
 static bpt_status open_subject(planner *p) {
     const bpt_plan_options *o = &p->options;
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
@@ -88,6 +100,7 @@ static bpt_status open_subject(planner *p) {
     BPT_TRY(bpt_shaped_model_load(&shaped, &p->model));
     if (o->data)
         BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &p->dataset, &p->split));
+    BPT_TRY(check_batch(p));
     BPT_TRY(bpt_model_identify(p->model, &identity));
     bpt_recipe_choice(BPT_PRECISIONS, o->precision, p->precision);
     snprintf(p->identity, sizeof p->identity, "%016" PRIx64, identity);

@@ -117,6 +117,21 @@ done
 fails_well 2 "${ask[@]}" --out ''
 [ -e plan.yaml ] || die "a plan is gone"
 
+# ---- fewer ranks ----
+# Merging fits no memory of all; two machines alone do more than all of them by sums.
+sed 's/memory-gb: [0-9]*/memory-gb: 0.0205/; s/name: new, count: 2,/&/' cluster.yaml |
+    sed '/name: new/s/memory-gb: [0-9.]*/memory-gb: 8/' >unlike.yaml
+run 0 "$plan" --model lenet --cluster unlike.yaml
+says 'take --update allreduce' out
+says 'fewer do more: --ranks 2 and --update agwu --partition idpa: 1568' out
+run 0 "$plan" --model lenet --cluster unlike.yaml --json
+check_json out 'd["fewer_ranks"] == 2' 'd["update"] == "allreduce"'
+run 0 "$plan" --model lenet --cluster unlike.yaml --ranks 2 --json
+check_json out '"fewer_ranks" not in d' 'd["update"] == "agwu"'
+sed '/name: new/!s/memory-gb: [0-9.]*/memory-gb: 0.001/' unlike.yaml >small.yaml
+fails_well 2 "$plan" --model lenet --cluster small.yaml
+says 'fewer fit: --ranks 2 and --update agwu' out
+
 # ---- a run beside it ----
 mkdir run
 ran() { # UPDATE PARTITION SERVERS RANKS SAMPLES SECONDS [BORDER-BYTES [MODEL]]: a summary of that

@@ -49,6 +49,8 @@ fails_well 1 "$plan" "${quick[@]}" --cluster nowhere/one.yaml
 fails_well 2 "$plan" "${quick[@]}" --cluster twice.yaml --out ./twice.yaml
 grep -q '^bpt-cluster: 1' twice.yaml || die "what was measured is replaced by a plan"
 fails_well 3 "$plan" "${quick[@]}" --data nowhere --cluster two.yaml
+fails_well 2 "$plan" "${quick[@]}" --data data --cluster two.yaml --batch-size 401
+says '--batch-size 401: a step takes 401 samples, split "train" has 400'
 [ -e two.yaml ] && die "a cluster of nothing is written"
 
 # What was measured is of one shape, precision and optimiser.

@@ -172,6 +172,29 @@ static void choose(bpt_plan *plan) {
     plan->chosen = like_one ? like_one : plan->fastest;
 }
 
+/* A machine too many may cost more than one that is missing. What fewer ranks do counts from here
+ * on, as far as it fits their memory. */
+static bpt_status find_fewer(maker *m, bpt_plan *plan) {
+    const double clearly = 1.01;
+    double most = plan->chosen ? clearly * plan->chosen->forecast.images_per_s : 0;
+    for (size_t s = plan->n_sizes - 1; s-- > 0;) {
+        bpt_plan_size *size = &plan->sizes[s];
+        const bpt_team team = {.nodes = m->nodes, .n = size->n_ranks, .latency_s = m->latency_s};
+        for (size_t i = 0; i < size->n_rows; i++) {
+            bpt_plan_row *row = &size->rows[i];
+            bpt_work work;
+            if (!(row->forecast.images_per_s > most)) continue;
+            BPT_TRY(bpt_recipe_work(m->recipe, row->way, team.n, &work));
+            BPT_TRY(plan_memory(m, &team, &work, row));
+            if (row->full) continue;
+            most = row->forecast.images_per_s;
+            plan->fewer = size;
+            plan->fewer_way = row;
+        }
+    }
+    return BPT_OK;
+}
+
 /* What a rank brings: the others without it. */
 static bpt_status find_gains(maker *m, bpt_plan *plan) {
     const bpt_node *without;
@@ -215,6 +238,7 @@ static bpt_status make(maker *m, bpt_plan *plan) {
     BPT_TRY(plan_sizes(m, plan));
     BPT_TRY(check_ways(m->recipe, plan));
     choose(plan);
+    BPT_TRY(find_fewer(m, plan));
     return plan->chosen && plan->n_ranks > 1 ? find_gains(m, plan) : BPT_OK;
 }
 

@@ -37,6 +37,10 @@ typedef struct bpt_plan {
     size_t n_sizes;
     const bpt_plan_row *chosen;  /* of the last of them; NULL: no way fits the memory */
     const bpt_plan_row *fastest; /* likewise */
+    /* Of fewer ranks, where these do clearly more than all of them in the way that is chosen, or
+     * where all of them fit no memory and these do; NULL: they do not. */
+    const bpt_plan_size *fewer;
+    const bpt_plan_row *fewer_way; /* how; NULL likewise */
 } bpt_plan;
 
 /** Makes a plan.

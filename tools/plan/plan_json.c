@@ -73,6 +73,7 @@ bpt_status bpt_plan_print_json(const bpt_recipe *recipe, const bpt_plan *plan,
         bpt_json_put_text(&w, "update", bpt_update_choice_name(plan->chosen->way.update));
         bpt_json_put_text(&w, "partition", bpt_partition_choice_name(plan->chosen->way.partition));
     }
+    if (plan->fewer) bpt_json_put_u64(&w, "fewer_ranks", plan->fewer->n_ranks);
     if (run) put_run(plan, run, &w);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);

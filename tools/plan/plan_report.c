@@ -171,22 +171,36 @@ static void advise_links(const bpt_plan *plan, FILE *out) {
                 f->every);
 }
 
+static void print_choice(const bpt_plan_row *row, FILE *out) {
+    fprintf(out, "--update %s", bpt_update_choice_name(row->way.update));
+    if (row->way.update != BPT_UPDATE_LOCAL)
+        fprintf(out, " --partition %s", bpt_partition_choice_name(row->way.partition));
+    fputs(": ", out);
+    print_number(out, 0, row->forecast.images_per_s);
+    fputs(" images/s", out);
+}
+
+static void advise_fewer(const bpt_plan *plan, FILE *out) {
+    if (!plan->fewer) return;
+    fprintf(out, "fewer %s: --ranks %" PRIu32 " and ", plan->chosen ? "do more" : "fit",
+            plan->fewer->n_ranks);
+    print_choice(plan->fewer_way, out);
+    fputc('\n', out);
+}
+
 static void advise(const bpt_plan *plan, FILE *out) {
     if (!plan->chosen) {
         advise_memory(plan, out);
+        advise_fewer(plan, out);
         return;
     }
-    const bpt_way way = plan->chosen->way;
-    fprintf(out, "take --update %s", bpt_update_choice_name(way.update));
-    if (way.update != BPT_UPDATE_LOCAL)
-        fprintf(out, " --partition %s", bpt_partition_choice_name(way.partition));
-    fputs(": ", out);
-    print_number(out, 0, plan->chosen->forecast.images_per_s);
-    fputs(" images/s", out);
+    fputs("take ", out);
+    print_choice(plan->chosen, out);
     if (plan->fastest->forecast.images_per_s > worth_saying * plan->chosen->forecast.images_per_s)
         fprintf(out, "; %s is faster, but this is one trajectory, as of one machine",
                 bpt_way_name(plan->fastest->way));
     fputc('\n', out);
+    advise_fewer(plan, out);
     advise_links(plan, out);
     advise_ranks(plan, out);
 }

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/log.h"
 #include "tools/plan/probe_parts.h"
 #include "tools/spread.h"
 #include "tools/synthetic.h"
@@ -115,6 +116,7 @@ static bpt_status time_copies(const sized *s, double *copy_s) {
  * @param copy_s NULL: copies are not measured */
 static bpt_status measure_size(const bpt_probe *p, bpt_step_time *time, double *copy_s) {
     sized s = {0};
+    bpt_info("measuring steps of %g sample%s", time->samples, time->samples == 1 ? "" : "s");
     bpt_status status = bpt_comm_agree(p->comm, begin(p, (int64_t)time->samples, &s));
     if (status == BPT_OK) status = bpt_comm_agree(p->comm, time_steps(&s, &time->seconds));
     if (status == BPT_OK && copy_s) status = bpt_comm_agree(p->comm, time_copies(&s, copy_s));
