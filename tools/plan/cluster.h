@@ -36,8 +36,8 @@ typedef struct bpt_node {
     double link_bytes_per_s;             /* between it and the others, each way */
     double message_s_per_byte;           /* processor time of the MPI thread for a byte that comes
                                           * or goes */
-    double copy_s; /* processor time of taking all weights out of the network and putting others
-                    * in */
+    double copy_s;           /* time of taking all weights out of the network and putting others
+                              * in */
     double load_s_per_image; /* processor time of reading an image and making it ready */
 } bpt_node;
 
