@@ -6,10 +6,13 @@
 #include "outer/comm/transfers.h"
 #include "outer/placement/link_pairs.h"
 
+#include <assert.h>
+
 /* What a pair sends: twice to get its connection going, then what is timed. The other turn's end
- * starts it, so both begin at about the same time. */
+ * starts it, so both begin at about the same time. In chunks as weights go
+ * (outer/comm/transfers.h): of one large message both would wait in turn for the other's leave. */
 static const int turn_bytes[] = {1 << 18, 1 << 18, 1 << 20};
-enum { TURNS = 3, MOST_BYTES = 1 << 20 };
+enum { TURNS = 3, MOST_BYTES = 1 << 20, MOST_CHUNKS = 64 };
 _Static_assert((int)TURNS <= BPT__TAGS_LINKS, "each turn has a tag");
 
 typedef struct {
@@ -20,8 +23,8 @@ typedef struct {
     uint32_t round, n_rounds;
     uint32_t other; /* of the pair */
     int turn;
-    bool posted;
-    MPI_Request request[2];
+    int n_requests; /* of the turn under way; 0: there is none */
+    MPI_Request request[2 * MOST_CHUNKS];
     char *in, *out; /* [MOST_BYTES] */
     uint64_t start_ns;
     double best; /* bytes a second */
@@ -37,18 +40,28 @@ static bool find_pair(probe *p) {
     return false;
 }
 
+static bpt_status post_chunks(probe *p, char *data, bool receive) {
+    const int most = (int)bpt__way_network.chunk_bytes, bytes = turn_bytes[p->turn];
+    const int other = (int)p->other, tag = BPT__TAG_LINKS + p->turn;
+    for (int at = 0; at < bytes; at += most) {
+        const int n = bytes - at < most ? bytes - at : most;
+        MPI_Request *request = &p->request[p->n_requests++];
+        const int code = receive ? MPI_Irecv(data + at, n, MPI_BYTE, other, tag, p->world, request)
+                                 : MPI_Isend(data + at, n, MPI_BYTE, other, tag, p->world, request);
+        BPT_TRY(bpt__mpi_check(code, receive ? "receive from a link" : "send on a link"));
+    }
+    return BPT_OK;
+}
+
 static bpt_status post(probe *p) {
-    const int other = (int)p->other, bytes = turn_bytes[p->turn], tag = BPT__TAG_LINKS + p->turn;
-    p->posted = true;
+    assert(turn_bytes[p->turn] <= MOST_CHUNKS * (int)bpt__way_network.chunk_bytes);
     p->start_ns = bpt_clock_ns();
-    BPT_TRY(bpt__mpi_check(MPI_Irecv(p->in, bytes, MPI_BYTE, other, tag, p->world, &p->request[0]),
-                           "receive from a link"));
-    return bpt__mpi_check(MPI_Isend(p->out, bytes, MPI_BYTE, other, tag, p->world, &p->request[1]),
-                          "send on a link");
+    BPT_TRY(post_chunks(p, p->in, true));
+    return post_chunks(p, p->out, false);
 }
 
 static void end_turn(probe *p) {
-    p->posted = false;
+    p->n_requests = 0;
     if (++p->turn < TURNS) return;
     const double speed = turn_bytes[TURNS - 1] / bpt_clock_seconds_since(p->start_ns);
     if (speed > p->best) p->best = speed;
@@ -58,13 +71,13 @@ static void end_turn(probe *p) {
 
 static bpt_status poll(bpt__job *job, bool *moved, bool *done) {
     probe *p = (probe *)job;
-    if (!p->posted) {
+    if (p->n_requests == 0) {
         *moved = true;
         *done = !find_pair(p);
         return *done ? BPT_OK : post(p);
     }
     int complete = 0;
-    BPT_TRY(bpt__mpi_check(MPI_Testall(2, p->request, &complete, MPI_STATUSES_IGNORE),
+    BPT_TRY(bpt__mpi_check(MPI_Testall(p->n_requests, p->request, &complete, MPI_STATUSES_IGNORE),
                            "complete a turn on a link"));
     if (!complete) return BPT_OK;
     *moved = true;
