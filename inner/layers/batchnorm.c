@@ -158,14 +158,21 @@ static bpt_status plan_moments(const bpt_layer *l, bpt_builder *b, bpt__batchnor
     return BPT_OK;
 }
 
-/* What makes scale and shift: the batch in training, the running statistics in evaluation. */
+static bpt_status plan_recall(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                              bpt__batchnorm *n, bpt_deps *done) {
+    return add_task(l, b, phase, "statistics", bpt__batchnorm_recall, n, NULL, BPT__BN_MEAN,
+                    (bpt_deps){0}, done);
+}
+
+/* What makes scale and shift: the batch in training, the running statistics in evaluation, and in
+ * both where the layer is frozen. */
 static bpt_status plan_statistics(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n) {
     bpt_deps all, trained, recalled;
+    if (b->frozen) return plan_recall(l, b, BPT_PHASE_FORWARD, n, &n->forward_ready);
     BPT_TRY(plan_moments(l, b, n, &all));
     BPT_TRY(add_task(l, b, BPT_PHASE_TRAINING, "statistics", bpt__batchnorm_statistics, n,
                      n->moments, BPT__BN_MEAN, all, &trained));
-    BPT_TRY(add_task(l, b, BPT_PHASE_INFERENCE, "statistics", bpt__batchnorm_recall, n, NULL,
-                     BPT__BN_MEAN, (bpt_deps){0}, &recalled));
+    BPT_TRY(plan_recall(l, b, BPT_PHASE_INFERENCE, n, &recalled));
     for (int i = 0; i < BPT__BN_SEGMENTS; i++)
         BPT_TRY(bpt_builder_weights_read(b, l->first_segment + (size_t)i, trained));
     return bpt_deps_join(b, trained, recalled, &n->forward_ready);
@@ -184,9 +191,9 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     if (n->add) BPT_TRY(bpt_builder_convert(b, l->name, inputs[1], n->in.layout, &n->other));
     BPT_TRY(plan_memory(l, b, n));
     bpt_activation like = n->in;
-    like.wants_grad = true;
+    like.wants_grad = !b->frozen;
     BPT_TRY(bpt_builder_alike(b, &like, out));
-    out->read_only = n->relu; /* the backward pass needs it */
+    out->read_only = n->relu && !b->frozen; /* the backward pass needs it */
     BPT_TRY(plan_statistics(l, b, n));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_deps after;

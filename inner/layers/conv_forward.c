@@ -163,7 +163,7 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     size_t n_partials = 0;
     BPT_TRY(bpt_cpu_conv_plain_weights(b->cpu, &state->problem[0], flat));
     if (bpt_layout_is_copy(master)) master = *flat;
-    if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
+    if (b->type != BPT_F32) master = bpt_builder_learns(b) ? state->gradient : *flat;
     for (size_t c = 0; c < b->n_chunks; c++)
         n_partials += state->gather.n ? 1 : state->weights_pieces[c].n_partials;
     bpt_builder_weights(b, l->first_segment, master, state->gather.n ? 1 : n_partials);
@@ -221,9 +221,10 @@ bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activa
     const bpt_layout *layouts[BPT_MAX_TILES];
     BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     BPT_TRY(create_forward(l, b, in->wants_grad, state));
-    if (!b->forward_only) BPT_TRY(create_backward_weights(l, b, state));
+    if (bpt_builder_learns(b)) BPT_TRY(create_backward_weights(l, b, state));
     BPT_TRY(plan_master(l, b, state));
-    *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
+    *out = (bpt_activation){
+        .shape = l->out, .wants_grad = !b->frozen, .read_only = l->fusion.relu && !b->frozen};
     BPT_TRY(choose_tile_layouts(l, b, state, layouts, out->layout));
     BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
     BPT_TRY(bpt_builder_reserve(b, out));

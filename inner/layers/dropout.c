@@ -106,6 +106,21 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
                             BPT_PLACES(from, to), after, done);
 }
 
+static bpt_status plan_values(const bpt_layer *l, bpt_builder *b, bpt_phase phase, bpt_task_fn fn,
+                              const bpt_activation *in, size_t t, const bpt_activation *out,
+                              bpt_deps *done) {
+    return plan_tile(l, b, phase, "forward", fn, in->type, t, in->value[t], out->value[t],
+                     in->value_ready[t], done);
+}
+
+static bpt_status plan_both(const bpt_layer *l, bpt_builder *b, const bpt_activation *in, size_t t,
+                            bpt_activation *out) {
+    bpt_deps trained, passed;
+    BPT_TRY(plan_values(l, b, BPT_PHASE_TRAINING, run_mask, in, t, out, &trained));
+    BPT_TRY(plan_values(l, b, BPT_PHASE_INFERENCE, run_pass, in, t, out, &passed));
+    return bpt_deps_join(b, trained, passed, &out->value_ready[t]);
+}
+
 /* The state: the input, plain. */
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state) {
@@ -116,14 +131,10 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
         BPT_TRY(bpt_builder_alike(b, in, out));
     else
         *out = *in;
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        bpt_deps trained, passed;
-        BPT_TRY(plan_tile(l, b, BPT_PHASE_TRAINING, "forward", run_mask, in->type, t, in->value[t],
-                          out->value[t], in->value_ready[t], &trained));
-        BPT_TRY(plan_tile(l, b, BPT_PHASE_INFERENCE, "forward", run_pass, in->type, t, in->value[t],
-                          out->value[t], in->value_ready[t], &passed));
-        BPT_TRY(bpt_deps_join(b, trained, passed, &out->value_ready[t]));
-    }
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(b->frozen ? plan_values(l, b, BPT_PHASE_FORWARD, run_pass, in, t, out,
+                                        &out->value_ready[t])
+                          : plan_both(l, b, in, t, out));
     *state = in;
     return BPT_OK;
 }

@@ -221,7 +221,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(plan_segments(l, b));
     BPT_TRY(view_weights(l, b, state));
     BPT_TRY(bpt_builder_convert_to_plain(b, l->name, inputs[0], b->type, &state->in));
-    BPT_TRY(bpt_builder_plain(b, l->out, b->type, true, out));
+    BPT_TRY(bpt_builder_plain(b, l->out, b->type, !b->frozen, out));
     BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &in_ready));
     *state_out = state;
     return plan_products(l, b, state, in_ready, out);

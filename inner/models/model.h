@@ -33,6 +33,7 @@ typedef struct bpt_model {
     bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */
     size_t n_layers;
     bpt_segments segments;
+    size_t n_frozen; /* layers from the first on that do not learn: bpt_model_freeze_before() */
     const bpt_cost_table *costs; /* by which networks cut convolutions; NULL: as usual */
     bpt_model_role role;         /* parts: inner/models/model_part.h */
     size_t first_element; /* of a part: where its flat vector begins in that of the whole model */
@@ -66,6 +67,24 @@ bool bpt_model_is_there(const char *name_or_path);
 
 void bpt_model_free(bpt_model *model);
 
+/** Finds a layer. @param[out] layer its index in layers
+ * @return BPT_OK, BPT_EUSAGE (no such layer; with the nearest name as hint) */
+bpt_status bpt_model_find_layer(const bpt_model *model, const char *name, size_t *layer);
+
+/** Freezes the layers before one, as far as they have weights or stand before some that have: in
+ * networks that are created from now on these weights and running statistics stay as they are, and
+ * a training step computes these layers as an evaluation does: batch norms by their running
+ * statistics, dropout not at all. No gradient is computed of them. What has no weights and stands
+ * behind the last weights that are frozen trains as ever.
+ * @param model a whole one
+ * @param first name of the first layer that is not to be frozen
+ * @return BPT_OK, BPT_EUSAGE (no such layer; no weights before it, or none from it on) */
+bpt_status bpt_model_freeze_before(bpt_model *model, const char *first);
+
+/** @return how many segments from the first on are frozen, and elements of the flat vector */
+size_t bpt_model_frozen_segments(const bpt_model *model);
+size_t bpt_model_frozen_elements(const bpt_model *model);
+
 /** Lets networks that are created from now on cut their convolutions by costs.
  * @param costs borrowed while the model is used; NULL: they are cut as usual, into tiles
  */
@@ -87,12 +106,13 @@ size_t bpt_model_parameters(const bpt_model *model);
 /** @return values of running statistics: saved and sent with the parameters, but not learned */
 size_t bpt_model_running_statistics(const bpt_model *model);
 
-/** @param[out] layer the first that wants more than one; NULL: none does
+/** @param[out] layer the first that learns and wants more than one; NULL: none does
  * @return samples of a step that every layer can learn from: 2 where a batch norm is over a single
  *         pixel, since of one value nothing but the bias is left, else 1 */
 uint32_t bpt_model_least_batch(const bpt_model *model, const bpt_layer **layer);
 
-/** @return floating-point operations of forward (1x) and backward (2x) for one sample */
+/** @return floating-point operations for one sample of forward (1x) and, of layers that are not
+ *          frozen, backward (2x) */
 uint64_t bpt_model_training_flops(const bpt_model *model);
 
 /** Prints a table of layers: name, kind, output shape, parameters, forward flops; and the number of

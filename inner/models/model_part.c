@@ -37,18 +37,6 @@ bpt_border_kind bpt_model_border(const bpt_model *m, size_t layer, const bpt_lay
 
 /* ---- by name ---- */
 
-static bpt_status fail_unknown(const bpt_model *m, const char *name) {
-    const char **names;
-    BPT_TRY(BPT_NEW("layer names", m->n_layers, &names));
-    for (size_t i = 0; i < m->n_layers; i++) names[i] = m->layers[i].name;
-    const char *nearest = bpt_nearest(name, names, m->n_layers);
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "model %s has no layer called \"%s\"", m->name, name);
-    if (nearest) bpt_hint("did you mean \"%s\"?", nearest);
-    bpt_free(names);
-    return status;
-}
-
 static void hint_at_borders(const bpt_model *m) {
     char list[BPT_ERROR_HINT_SIZE / 2] = "";
     for (size_t i = 0; i + 1 < m->n_layers; i++)
@@ -70,9 +58,8 @@ static bpt_status fail_impossible(const bpt_model *m, const bpt_layer *first, co
 bpt_status bpt_model_find_border(const bpt_model *m, const char *name, size_t *layer) {
     const bpt_layer *by = NULL;
     char why[BPT_NAME_SIZE + 64];
-    size_t i = 0;
-    while (i < m->n_layers && strcmp(m->layers[i].name, name) != 0) i++;
-    if (i == m->n_layers) return fail_unknown(m, name);
+    size_t i;
+    BPT_TRY(bpt_model_find_layer(m, name, &i));
     if (i == 0) return fail_impossible(m, &m->layers[i], "it is the first one");
     switch (bpt_model_border(m, i - 1, &by)) {
     case BPT_BORDER_BYPASSED:
@@ -177,7 +164,7 @@ static bpt_status fill(const bpt_model *whole, size_t layer, bpt_model_role role
 bpt_status bpt_model_part(const bpt_model *whole, size_t layer, bpt_model_role role,
                           bpt_model **out) {
     bpt_model *part;
-    assert(whole->role == BPT_MODEL_WHOLE && role != BPT_MODEL_WHOLE);
+    assert(whole->role == BPT_MODEL_WHOLE && role != BPT_MODEL_WHOLE && whole->n_frozen == 0);
     assert(bpt_model_border(whole, layer, NULL) == BPT_BORDER_POSSIBLE);
     BPT_TRY(BPT_NEW("part of a model", 1, &part));
     const bpt_status status = fill(whole, layer, role, part);

@@ -38,7 +38,7 @@ bpt_border_kind bpt_model_border(const bpt_model *whole, size_t layer, const bpt
 bpt_status bpt_model_find_border(const bpt_model *whole, const char *first, size_t *layer);
 
 /** Makes a part.
- * @param whole the part borrows its table of costs
+ * @param whole nothing of it is frozen; the part borrows its table of costs
  * @param layer behind which the border is: BPT_BORDER_POSSIBLE
  * @param role BPT_MODEL_HEAD or BPT_MODEL_TAIL
  * @param[out] part caller owns, bpt_model_free()

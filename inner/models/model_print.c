@@ -22,7 +22,7 @@ size_t bpt_model_running_statistics(const bpt_model *model) {
 
 uint32_t bpt_model_least_batch(const bpt_model *model, const bpt_layer **layer) {
     *layer = NULL;
-    for (size_t i = 0; i < model->n_layers; i++) {
+    for (size_t i = model->n_frozen; i < model->n_layers; i++) {
         const bpt_layer *l = &model->layers[i];
         if (l->kind != &bpt_layer_batchnorm || l->out.h * l->out.w > 1) continue;
         *layer = l;
@@ -31,11 +31,21 @@ uint32_t bpt_model_least_batch(const bpt_model *model, const bpt_layer **layer) 
     return 1;
 }
 
+static uint64_t forward_flops(const bpt_layer *l) {
+    return l->kind->forward_flops(l);
+}
+
+static uint64_t all_forward_flops(const bpt_model *model) {
+    uint64_t flops = 0;
+    for (size_t i = 0; i < model->n_layers; i++) flops += forward_flops(&model->layers[i]);
+    return flops;
+}
+
 uint64_t bpt_model_training_flops(const bpt_model *model) {
-    uint64_t forward = 0;
+    uint64_t flops = 0;
     for (size_t i = 0; i < model->n_layers; i++)
-        forward += model->layers[i].kind->forward_flops(&model->layers[i]);
-    return 3 * forward;
+        flops += (i < model->n_frozen ? 1 : 3) * forward_flops(&model->layers[i]);
+    return flops;
 }
 
 /* ---- the table ---- */
@@ -69,11 +79,10 @@ static row row_at(const bpt_model *model, size_t i) {
     if (i == 1) return make_row("input", "", model->input, 0, 0);
     if (i == model->n_layers + 2)
         return make_row("total", "", model->layers[model->n_layers - 1].out,
-                        bpt_model_parameters(model), bpt_model_training_flops(model) / 3);
+                        bpt_model_parameters(model), all_forward_flops(model));
     const bpt_layer *l = &model->layers[i - 2];
     return make_row(l->name, l->kind->name, l->out,
-                    count_parameters(model, l->first_segment, l->n_segments),
-                    l->kind->forward_flops(l));
+                    count_parameters(model, l->first_segment, l->n_segments), forward_flops(l));
 }
 
 static void widen(int *width, const char *text) {

@@ -59,6 +59,7 @@ static bpt_status fork_output(bpt_network *net, layer_plans *plans, size_t activ
 
 static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
     bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
+    net->builder.frozen = l->index < net->model->n_frozen;
     if (l->fusion.done)
         *out = *in[0];
     else
@@ -69,6 +70,7 @@ static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_l
 static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
     const size_t n_views = plans->readers.n[l->index + 1];
     bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
+    if (!out->wants_grad) return BPT_OK;
     if (n_views > 0)
         BPT_TRY(bpt_builder_join(&net->builder, l->name, out, plans->views[l->index + 1], n_views));
     if (!l->fusion.done)

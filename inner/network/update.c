@@ -237,10 +237,11 @@ static bpt_status plan_ranges(bpt_network *net, segment_plan *p, bpt_phase phase
     return bpt_deps_join(b, *done, (bpt_deps){ids, p->n}, done);
 }
 
-static bpt_status plan_norms(bpt_network *net, segment_plan *plans, size_t n) {
+/* @param first segment that learns */
+static bpt_status plan_norms(bpt_network *net, segment_plan *plans, size_t first, size_t n) {
     bpt_builder *b = &net->builder;
     bpt_deps all = {0};
-    for (size_t s = 0; s < n; s++) {
+    for (size_t s = first; s < n; s++) {
         segment_plan *p = &plans[s];
         BPT_TRY(plan_ranges(net, p, BPT_PHASE_SUM, run_sum, "sum", p->weights->written, &p->known));
         if (p->weights->segment->role.running > 0.0f) continue;
@@ -251,7 +252,7 @@ static bpt_status plan_norms(bpt_network *net, segment_plan *plans, size_t n) {
     }
     if (net->learning.clip_norm == 0.0) return BPT_OK;
     BPT_TRY(bpt__plan_clip(net, all, &all));
-    for (size_t s = 0; s < n; s++)
+    for (size_t s = first; s < n; s++)
         if (!(plans[s].weights->segment->role.running > 0.0f)) plans[s].known = all;
     return BPT_OK;
 }
@@ -263,15 +264,15 @@ static void reserve_states(bpt_network *net) {
 }
 
 bpt_status bpt__plan_updates(bpt_network *net) {
-    const size_t n = net->model->segments.n;
+    const size_t first = bpt_model_frozen_segments(net->model), n = net->model->segments.n;
     segment_plan *plans;
     reserve_states(net);
     BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &plans));
     BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->reduces));
     if (net->wants_norms) BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->squares));
-    for (size_t s = 0; s < n; s++) BPT_TRY(plan_reduces(net, s, &plans[s]));
-    if (net->wants_norms) BPT_TRY(plan_norms(net, plans, n));
-    for (size_t s = 0; s < n; s++)
+    for (size_t s = first; s < n; s++) BPT_TRY(plan_reduces(net, s, &plans[s]));
+    if (net->wants_norms) BPT_TRY(plan_norms(net, plans, first, n));
+    for (size_t s = first; s < n; s++)
         BPT_TRY(net->wants_norms ? plan_after_norms(net, &plans[s]) : plan_direct(net, &plans[s]));
     return BPT_OK;
 }

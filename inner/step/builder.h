@@ -59,7 +59,8 @@ typedef struct bpt_deps {
 typedef struct bpt_activation {
     bpt_shape shape;
     bpt_value_type type; /* of values and gradients, as the layouts say */
-    bool wants_grad;     /* false for the network's input and what is a copy of it */
+    bool wants_grad;     /* false for the network's input and what is a copy of it, and for what
+                          * layers make that are frozen */
     bool read_only;      /* others need these values: no layer may work in place on them */
     bool grad_read_only; /* likewise the gradients */
     bool plain; /* row-major, and chunks lie one behind the other: [N, C, H, W] as one array */
@@ -133,6 +134,8 @@ struct bpt_builder {
     int64_t tile_samples;     /* of all tiles, but the last of a chunk may have fewer */
     bpt_weight_plan *weights; /* shape [segments], as the model's table */
     bool forward_only;        /* no gradients, no updates */
+    bool frozen;              /* the layer that is planned does not learn, nor any before it, and
+                               * is computed in training as in evaluation */
     bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_CHUNKS]; /* a ring of convolutions: tasks that
                                                              * compute their weights' gradients */
     size_t n_weights_done;                                  /* convolutions planned backward */
@@ -144,6 +147,11 @@ struct bpt_builder {
     void **objects; /* memory that lives as long as the network, shape [n_objects] */
     size_t n_objects, objects_capacity;
 };
+
+/** @return whether the layer that is planned has gradients: of its weights, and of its output */
+static inline bool bpt_builder_learns(const bpt_builder *b) {
+    return !b->forward_only && !b->frozen;
+}
 
 /** Cuts the batch into chunks and tiles.
  * @param n_workers that there should be tiles for, at least 1 */

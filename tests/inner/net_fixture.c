@@ -134,6 +134,14 @@ void net_close(net_fixture *f) {
     bpt_model_free(f->model);
 }
 
+void net_freeze(net_fixture *f, const char *first, net_options options) {
+    net_assert_ok(bpt_model_freeze_before(f->model, first));
+    bpt_network_free(f->net);
+    net_assert_ok(bpt_network_create(f->model, f->batch, options.activations, options.learning,
+                                     f->pool, &f->net));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
+}
+
 float *net_vector(const net_fixture *f, bpt_vector which) {
     float *x = net_floats(f->n_weights);
     net_assert_ok(bpt_network_get(f->net, which, x));

@@ -58,6 +58,11 @@ net_fixture net_open_built_in(const char *name, const bpt_model_override *overri
                               net_options options, const float *weights);
 void net_close(net_fixture *f);
 
+/** Makes the network anew with the layers before one frozen, and the same weights.
+ * @param first as of bpt_model_freeze_before()
+ * @param options learning and activations count; the workers stay those that there are */
+void net_freeze(net_fixture *f, const char *first, net_options options);
+
 /** @return a model parsed from YAML; bpt_model_free() */
 bpt_model *net_parse(const char *text);
 

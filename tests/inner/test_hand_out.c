@@ -45,10 +45,17 @@ static void gradient(net_fixture *f) {
     assert_int_equal(bpt_network_gradient(f->net, f->pixels, f->labels, BATCH, &result), BPT_OK);
 }
 
-static void check(unsigned n_workers, size_t step, bpt_learning learning) {
+/* @param first layer that learns; NULL: all do */
+static net_fixture open_mixed(net_options options, const char *first) {
+    net_fixture f = net_open(net_mixed, BATCH, options);
+    if (first) net_freeze(&f, first, options);
+    return f;
+}
+
+static void check_from(const char *first, unsigned n_workers, size_t step, bpt_learning learning) {
     enum { STEPS = 3 };
-    net_fixture plain = net_open(net_mixed, BATCH, (net_options){n_workers, learning, 1, BPT_F32});
-    net_fixture f = net_open(net_mixed, BATCH, (net_options){n_workers, learning, 1, BPT_F32});
+    const net_options options = {n_workers, learning, 1, BPT_F32};
+    net_fixture plain = open_mixed(options, first), f = open_mixed(options, first);
     size_t begin[MAX_PARTS + 1];
     float *flat = net_floats(f.n_weights), *taken = net_floats(f.n_weights);
     const uint32_t n = cut(&f.model->segments, step, begin);
@@ -76,6 +83,10 @@ static void check(unsigned n_workers, size_t step, bpt_learning learning) {
     net_close(&plain);
 }
 
+static void check(unsigned n_workers, size_t step, bpt_learning learning) {
+    check_from(NULL, n_workers, step, learning);
+}
+
 static void test_parts(void **state) {
     (void)state;
     for (unsigned n_workers = 1; n_workers <= 3; n_workers++)
@@ -88,6 +99,13 @@ static void test_parts(void **state) {
 static void test_with_norms(void **state) {
     (void)state;
     check(2, 2, (bpt_learning){.clip_norm = 0.01});
+}
+
+/* Parts of what is frozen are handed out, too: zeros. */
+static void test_frozen(void **state) {
+    (void)state;
+    check_from("conv5", 2, 1, (bpt_learning){.momentum = 0.9});
+    check_from("fc2", 2, 4, (bpt_learning){.momentum = 0.9, .clip_norm = 0.01});
 }
 
 /* @return tasks of a kind and label; a label of NULL is any */
@@ -133,6 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_with_norms),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_exports_wait_for_every_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,20 @@ static void test_tasks_touch_what_they_say(void **state) {
                                 (net_options){1, momentum_sgd, SEED, BPT_F32}));
 }
 
+static const char *const firsts[] = {"conv4", "b", "conv5", "fc1", "fc2"}; /* of net_mixed */
+
+static net_fixture open_frozen(const char *first, net_options options) {
+    net_fixture f = net_open(net_mixed, 7, options);
+    net_freeze(&f, first, options);
+    return f;
+}
+
+static void test_frozen_touch_what_they_say(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+        check_touching(open_frozen(firsts[i], (net_options){1, momentum_sgd, SEED, BPT_F32}));
+}
+
 static void test_parts_touch_what_they_say(void **state) {
     (void)state;
     static const char model[] =
@@ -161,6 +175,8 @@ static void test_nothing_is_left_from_a_step(void **state) {
         const net_options options = {2, momentum_sgd, SEED, (bpt_value_type)type};
         check_nothing_is_left(net_open(net_mixed, 7, options));
         check_nothing_is_left(net_open(spare_lanes, 7, options));
+        for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+            check_nothing_is_left(open_frozen(firsts[i], options));
     }
 }
 
@@ -182,6 +198,22 @@ static void test_sharing_saves(void **state) {
         assert_true(m.activation_gradients < m.activations / 2);
         bpt_model_free(model);
     }
+}
+
+/* What no gradient is computed of need not stay. */
+static void test_freezing_saves(void **state) {
+    (void)state;
+    bpt_model *model = NULL;
+    bpt_network_memory all, frozen, forward;
+    net_assert_ok(bpt_model_load("resnet20", NULL, &model));
+    net_assert_ok(bpt_network_plan(model, 32, BPT_F32, momentum_sgd, 2, &all));
+    net_assert_ok(bpt_network_plan_forward(model, 32, BPT_F32, 2, &forward));
+    net_assert_ok(bpt_model_freeze_before(model, "fc1"));
+    net_assert_ok(bpt_network_plan(model, 32, BPT_F32, momentum_sgd, 2, &frozen));
+    assert_true(frozen.activations < all.activations / 4);
+    assert_true(frozen.activations <= forward.activations + forward.activations / 8);
+    assert_true(frozen.activation_gradients < all.activation_gradients / 4);
+    bpt_model_free(model);
 }
 
 /* ---- networks that evaluate alone ---- */
@@ -251,9 +283,11 @@ static void test_forward_network_that_is_not_finite(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_touch_what_they_say),
+        cmocka_unit_test(test_frozen_touch_what_they_say),
         cmocka_unit_test(test_parts_touch_what_they_say),
         cmocka_unit_test(test_nothing_is_left_from_a_step),
         cmocka_unit_test(test_sharing_saves),
+        cmocka_unit_test(test_freezing_saves),
         cmocka_unit_test(test_forward_network),
         cmocka_unit_test(test_forward_network_that_is_not_finite),
     };

@@ -89,9 +89,13 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
     if (!stages) ref_die("no memory for", model->name);
     if (terms) memset(terms, 0, n_weights * sizeof *terms);
     ref_result result = {0};
+    ref_batch frozen = *batch;
+    frozen.evaluation = true;
     for (size_t i = 0; i < n; i++) {
-        stages[i] = open_stage(&model->layers[i], batch, stages);
-        bind(&stages[i], &model->segments, weights, gradient, terms);
+        const bool learns = i >= model->n_frozen;
+        stages[i] = open_stage(&model->layers[i], learns ? batch : &frozen, stages);
+        bind(&stages[i], &model->segments, weights, learns ? gradient : NULL,
+             learns ? terms : NULL);
         ref_stage_forward(&stages[i]);
         hash_switches(&stages[i], &result.switches);
     }
@@ -101,7 +105,7 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
     for (size_t i = 0; i < last->n_out; i++) last->dy_terms[i] = fabs(last->dy[i]);
     count_correct(batch, model->classes, last->y, &result);
     for (size_t i = 0; logits && i < last->n_out; i++) logits[i] = last->y[i];
-    for (size_t i = n; gradient && i-- > 0;) backward(stages, &stages[i]);
+    for (size_t i = n; gradient && i-- > model->n_frozen;) backward(stages, &stages[i]);
     for (size_t i = 0; i < n; i++) close_stage(&stages[i]);
     free(stages);
     return result;

@@ -41,7 +41,7 @@ typedef struct ref_result {
  * @param weights  flat, in the order of model->segments
  * @param logits   shape [N, classes]; may be NULL
  * @param gradient flat, in the same order as @p weights; may be NULL. That of a running statistic
- * is its distance to the batch's
+ * is its distance to the batch's, that of a layer that is frozen is left as it is
  * @param terms    flat, in the same order: for each weight, the sum of the absolute values of the
  *                 terms whose sum is its gradient, which is what rounding errors are measured by;
  *                 may be NULL, and is if @p gradient is */

@@ -1,0 +1,154 @@
+/* Networks some of whose layers do not learn, against loops in double precision and against
+ * themselves: for every kind of layer, frozen up to every layer that can be the first to learn.
+ *
+ * ctest: cpu TIMEOUT=180 */
+#include "inner/network/network.h"
+#include "tests/inner/gradient_cases.h"
+#include "tests/ref/ref_network.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { BATCH = 7, N_STEPS = 3, SEED = 20270 };
+
+/* All that an update may look at: norms of layers, of the whole gradient, and decay. */
+static const bpt_learning learning = {.momentum = 0.9, .decay = 1e-2};
+static const bpt_learning bounded = {
+    .momentum = 0.9, .decay = 1e-2, .clip_norm = 0.5, .step_limit = 0.05};
+
+/* ---- a network that is frozen up to a layer ---- */
+
+static void freeze(net_fixture *f, size_t layer, bpt_learning l, bpt_value_type type) {
+    net_freeze(f, f->model->layers[layer].name, (net_options){.learning = l, .activations = type});
+}
+
+static bool has_weights(const bpt_model *m, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++)
+        if (m->layers[i].n_segments > 0) return true;
+    return false;
+}
+
+/* Each layer with weights, which is frozen up to. */
+static bool may_be_first(const bpt_model *m, size_t layer) {
+    return m->layers[layer].n_segments > 0 && has_weights(m, 0, layer);
+}
+
+/* Runs a check for the layers of a case; of a large model for some of them. */
+static void for_each_first(const gradient_case *c, bpt_value_type type,
+                           void (*check)(net_fixture *f, size_t layer, bpt_value_type type)) {
+    net_fixture f = gradient_open_typed(c, BATCH, type);
+    size_t n = 0;
+    f.labels[2] = -1;
+    for (size_t i = 0; i < f.model->n_layers; i++)
+        if (may_be_first(f.model, i) && n++ % (c->large ? 4 : 1) == 0) check(&f, i, type);
+    net_close(&f);
+}
+
+/* ---- gradients ---- */
+
+static void check_gradient(net_fixture *f, size_t layer, bpt_value_type type) {
+    double *expected = ref_zeros(f->n_weights), *terms = ref_zeros(f->n_weights);
+    bpt_batch_result result;
+    freeze(f, layer, learning, type);
+    const ref_result ref = ref_network_f32(f->model, f->batch, f->pixels, f->labels, 6.0,
+                                           f->weights, NULL, expected, terms);
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, 6.0f, &result));
+    assert_int_equal(result.n_correct, ref.n_correct);
+    if (!(fabs(result.loss_sum - ref.loss_sum) <= 1e-5 * (fabs(ref.loss_sum) + 1.0)))
+        fail_msg("the loss is %.9g, not %.9g", result.loss_sum, ref.loss_sum);
+    float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS);
+    gradient_check(f, gradient, expected, terms);
+    for (size_t i = 0; i < bpt_model_frozen_elements(f->model); i++)
+        assert_true(gradient[i] == 0.0f);
+    free(gradient);
+    free(terms);
+    free(expected);
+}
+
+static void test_gradients(void **state) {
+    for_each_first(*state, BPT_F32, check_gradient);
+}
+
+/* ---- steps ---- */
+
+static bool draws_or_counts(const bpt_model *m) {
+    for (size_t i = m->n_frozen; i < m->n_layers; i++)
+        if (m->layers[i].kind == &bpt_layer_dropout || m->layers[i].kind == &bpt_layer_batchnorm)
+            return true;
+    return false;
+}
+
+/* Before it learns, a network whose other layers compute alike in both says in a step what it says
+ * in an evaluation, bit for bit. */
+static void check_as_evaluated(net_fixture *f) {
+    bpt_batch_result evaluated, trained;
+    if (draws_or_counts(f->model)) return;
+    net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &evaluated));
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, 6.0f, &trained));
+    assert_true(evaluated.loss_sum == trained.loss_sum);
+    assert_int_equal(evaluated.n_correct, trained.n_correct);
+}
+
+static void check_learnt(const net_fixture *f, const float *weights) {
+    const bpt_segments *s = &f->model->segments;
+    const size_t first = bpt_model_frozen_segments(f->model);
+    net_assert_same_bits("frozen weights", f->weights, weights,
+                         bpt_model_frozen_elements(f->model));
+    for (size_t i = first; i < s->n; i++) {
+        const size_t at = s->items[i].offset, bytes = s->items[i].count * sizeof(float);
+        if (!s->items[i].role.decays) continue; /* a bias before a batch norm learns nothing */
+        if (memcmp(f->weights + at, weights + at, bytes) == 0)
+            fail_msg("%s has not learnt", s->items[i].name);
+    }
+}
+
+static void train(net_fixture *f) {
+    for (uint64_t step = 0; step < N_STEPS; step++) {
+        bpt_batch_result result;
+        bpt_network_set_draw(f->net, (bpt_draw){5, step, 100});
+        net_assert_ok(
+            bpt_network_train(f->net, f->pixels, f->labels, 0.02f, (float)(BATCH - 1), &result));
+    }
+}
+
+static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
+    const bpt_learning *const rules[] = {&learning, &bounded};
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        freeze(f, layer, *rules[r], type);
+        check_as_evaluated(f);
+        train(f);
+        float *weights = net_vector(f, BPT_VECTOR_WEIGHTS);
+        float *momentum = net_vector(f, BPT_VECTOR_STATE_0);
+        check_learnt(f, weights);
+        for (size_t i = 0; i < bpt_model_frozen_elements(f->model); i++)
+            assert_true(momentum[i] == 0.0f);
+        free(momentum);
+        free(weights);
+    }
+}
+
+static void test_steps(void **state) {
+    for_each_first(*state, BPT_F32, check_steps);
+}
+
+static void test_steps_bf16(void **state) {
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    for_each_first(*state, BPT_BF16, check_steps);
+}
+
+int main(void) {
+    const gradient_sort sorts[] = {
+        {"gradients", test_gradients},
+        {"steps", test_steps},
+        {"steps in bfloat16", test_steps_bf16},
+    };
+    return gradient_run("frozen", sorts, sizeof sorts / sizeof *sorts);
+}
