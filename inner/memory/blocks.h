@@ -18,12 +18,15 @@ typedef enum bpt_block {
     BPT_BLOCK_NONE,        /* no memory: what a zeroed bpt_ref names */
     BPT_BLOCK_INPUT,       /* the caller's batch of pixels; changes from step to step */
     BPT_BLOCK_LABELS,      /* the caller's labels, int32; likewise */
-    BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written */
+    BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written; of a
+                            * network with frozen layers the part that learns */
+    BPT_BLOCK_FLAT_FROZEN, /* the other part */
     BPT_BLOCK_NATIVE,      /* stands for one of the next four while a flat vector is converted */
     BPT_BLOCK_WEIGHTS,     /* master weights in the layout that kernels want */
     BPT_BLOCK_GRADIENTS,   /* same offsets as the weights */
     BPT_BLOCK_STATE_0,     /* of the optimiser; same offsets as the weights, or empty */
     BPT_BLOCK_STATE_1,     /* likewise */
+    BPT_BLOCK_FROZEN,      /* master weights of layers that are frozen */
     BPT_BLOCK_PARTIALS,    /* gradients of single chunks, copies of weights in a second layout */
     BPT_BLOCK_ACTIVATIONS, /* buffers: outputs of layers, their gradients, workspaces */
     BPT_N_BLOCKS,

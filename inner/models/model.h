@@ -81,9 +81,11 @@ bpt_status bpt_model_find_layer(const bpt_model *model, const char *name, size_t
  * @return BPT_OK, BPT_EUSAGE (no such layer; no weights before it, or none from it on) */
 bpt_status bpt_model_freeze_before(bpt_model *model, const char *first);
 
-/** @return how many segments from the first on are frozen, and elements of the flat vector */
+/** @return how many segments from the first on are frozen, how many elements of the flat vector,
+ * and how many of its elements are left: those learn */
 size_t bpt_model_frozen_segments(const bpt_model *model);
 size_t bpt_model_frozen_elements(const bpt_model *model);
+size_t bpt_model_learned_elements(const bpt_model *model);
 
 /** Lets networks that are created from now on cut their convolutions by costs.
  * @param costs borrowed while the model is used; NULL: they are cut as usual, into tiles

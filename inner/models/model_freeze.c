@@ -53,3 +53,7 @@ size_t bpt_model_frozen_segments(const bpt_model *m) {
 size_t bpt_model_frozen_elements(const bpt_model *m) {
     return m->n_frozen > 0 ? m->segments.items[bpt_model_frozen_segments(m)].offset : 0;
 }
+
+size_t bpt_model_learned_elements(const bpt_model *m) {
+    return m->segments.n_elements - bpt_model_frozen_elements(m);
+}

@@ -86,7 +86,7 @@ bpt_status bpt__check_updates(const bpt_network *net) {
     if (!atomic_load_explicit(&net->bad_gradient, memory_order_relaxed) &&
         !atomic_load_explicit(&net->bad_weight, memory_order_relaxed))
         return BPT_OK;
-    for (size_t s = net->model->segments.n; s-- > 0;) {
+    for (size_t s = net->model->segments.n; s-- > bpt_model_frozen_segments(net->model);) {
         const bool weights = vector_is_finite(net, s, BPT_BLOCK_WEIGHTS);
         if (weights && vector_is_finite(net, s, BPT_BLOCK_GRADIENTS)) continue;
         return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, beginning at %s",

@@ -191,9 +191,11 @@ bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32
  * computed. */
 typedef struct bpt_gradient_parts {
     uint32_t n;          /* at least 1 */
-    const size_t *begin; /* of each, in elements of the flat vector: begins of segments, ascending
-                          * from 0; shape [n + 1], the last is the number of elements */
-    float *flat;         /* where they are put, in canonical order; shape [elements] */
+    const size_t *begin; /* of each, in elements of the part of the vector that learns: begins of
+                          * segments, ascending from 0; shape [n + 1], the last is the number of
+                          * elements */
+    float *flat;         /* where they are put, in canonical order; shape [elements], as of
+                          * bpt_network_get_learned() */
     void (*take)(void *context, uint32_t part); /* called as soon as a part is there, in any order:
                                                  * by a worker, on a device by the thread that runs
                                                  * the network; must not wait */
@@ -219,11 +221,17 @@ bpt_status bpt_network_apply(bpt_network *net, float rate);
 bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
                                 bpt_batch_result *result);
 
-/** Reads or writes a vector in canonical order, in parallel.
+/** Reads or writes a vector in canonical order, in parallel. Gradients and states of layers that
+ * are frozen are zeros, and what is set for them is not read.
  * @param flat shape [segments.n_elements], aligned to 4 bytes
  * @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat);
 bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat);
+
+/** The same of the part that learns, which is the end of the vector.
+ * @param flat shape [bpt_model_learned_elements()] */
+bpt_status bpt_network_get_learned(bpt_network *net, bpt_vector which, float *flat);
+bpt_status bpt_network_set_learned(bpt_network *net, bpt_vector which, const float *flat);
 
 /** @return state vectors of the optimiser: BPT_VECTOR_STATE_0 and so on */
 size_t bpt_network_n_states(const bpt_network *net);

@@ -36,7 +36,8 @@ void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const u
     for (uint32_t i = 0; i < bpt_graph_n_tasks(before); i++)
         bpt_graph_set_cost(handing, i, bpt_graph_cost(before, i));
     *runs_learned = net->runs_learned[BPT_GRAPH_GRADIENT];
-    for (size_t i = 0, s = 0; i < b->n_tasks && s < net->model->segments.n; i++) {
+    size_t s = bpt_model_frozen_segments(net->model);
+    for (size_t i = 0; i < b->n_tasks && s < net->model->segments.n; i++) {
         if (!(b->tasks[i].phase & set)) continue;
         if (net->exports[s] == i) {
             const uint64_t ns = bpt_graph_cost(out, id);

@@ -17,6 +17,8 @@ static const unsigned phases_of[BPT_N_GRAPHS] = {
     [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
     [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
+    [BPT_GRAPH_EXPORT_FROZEN] = BPT_PHASE_EXPORT_FROZEN,
+    [BPT_GRAPH_IMPORT_FROZEN] = BPT_PHASE_IMPORT_FROZEN,
 };
 
 static bool is_head(const bpt_network *net) {
@@ -44,6 +46,8 @@ bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role) {
         role == BPT_GRAPH_EVALUATE || role == BPT_GRAPH_EXPORT || role == BPT_GRAPH_IMPORT;
     if (role == BPT_GRAPH_FORWARD && !is_head(net)) return false;
     if (role == BPT_GRAPH_EVALUATE && net->model->role != BPT_MODEL_WHOLE) return false;
+    if (role == BPT_GRAPH_EXPORT_FROZEN || role == BPT_GRAPH_IMPORT_FROZEN)
+        return net->model->n_frozen > 0;
     return forward || !net->builder.forward_only;
 }
 
@@ -108,7 +112,7 @@ static bpt_status run_take(void *arg, unsigned worker) {
 static bpt_status add_exports(bpt_network *net, bpt_graph *g, const uint32_t *ids,
                               uint32_t *exports) {
     const bpt_builder *b = &net->builder;
-    for (size_t s = 0; s < net->model->segments.n; s++) {
+    for (size_t s = bpt_model_frozen_segments(net->model); s < net->model->segments.n; s++) {
         const bpt_step_task *task = &b->tasks[net->exports[s]];
         const bpt_task_range sums = net->reduces[s];
         BPT_TRY(bpt_graph_add(g, task->fn, task->arg, task->info, 0, ids + sums.first, sums.n,
@@ -119,12 +123,13 @@ static bpt_status add_exports(bpt_network *net, bpt_graph *g, const uint32_t *id
 
 static bpt_status add_takers(bpt_network *net, bpt_graph *g, const uint32_t *exports) {
     const bpt_segments *segments = &net->model->segments;
-    size_t s = 0;
+    const size_t frozen = bpt_model_frozen_elements(net->model);
+    size_t s = bpt_model_frozen_segments(net->model);
     for (uint32_t p = 0; p < net->parts.n; p++) {
-        const size_t first = s;
+        const size_t first = s, end = frozen + net->parts.begin[p + 1];
         part_task *task;
         uint32_t id;
-        while (s < segments->n && segments->items[s].offset < net->parts.begin[p + 1]) s++;
+        while (s < segments->n && segments->items[s].offset < end) s++;
         BPT_TRY(BPT_BUILDER_NEW(&net->builder, 1, &task));
         *task = (part_task){&net->parts, p};
         BPT_TRY(bpt_graph_add(g, run_take, task, (bpt_task_info){"hand out", "gradients"}, 0,

@@ -129,7 +129,7 @@ static bpt_status count_buffers(const bpt_blocks *blocks, bpt_network_memory *m)
 bpt_status bpt__network_count(bpt_network *net) {
     const size_t *bytes = net->blocks.bytes;
     bpt_network_memory m = {
-        .parameters = bytes[BPT_BLOCK_WEIGHTS],
+        .parameters = bpt_size_add(bytes[BPT_BLOCK_WEIGHTS], bytes[BPT_BLOCK_FROZEN]),
         .gradients = bytes[BPT_BLOCK_GRADIENTS],
         .state = bpt_size_add(bytes[BPT_BLOCK_STATE_0], bytes[BPT_BLOCK_STATE_1]),
     };

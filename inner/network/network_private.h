@@ -19,8 +19,10 @@ typedef enum bpt_graph_role {
     BPT_GRAPH_GRADIENT, /* likewise */
     BPT_GRAPH_APPLY,
     BPT_GRAPH_EVALUATE,
-    BPT_GRAPH_EXPORT,
+    BPT_GRAPH_EXPORT, /* of what learns */
     BPT_GRAPH_IMPORT,
+    BPT_GRAPH_EXPORT_FROZEN,
+    BPT_GRAPH_IMPORT_FROZEN,
     BPT_N_GRAPHS,
 } bpt_graph_role;
 
@@ -134,7 +136,7 @@ typedef void (*bpt_visit_task)(void *context, bpt_task_info info, uint64_t ns);
 /** Calls @p visit for all tasks of a training step, in the order of the plan. */
 void bpt__visit_step(const bpt_network *net, bpt_visit_task visit, void *context);
 
-/** Names the blocks that transfers read and write. @return BPT_OK, BPT_EBACKEND */
+/** Names the blocks that transfers of what learns read and write. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt__bind_transfer(bpt_network *net, bpt_vector which, float *flat);
 
 /** Plans softmax cross-entropy on the logits and their gradient. */

@@ -325,8 +325,9 @@ void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layou
     const size_t bytes = bpt_layout_bytes(layout);
     w->layout = layout;
     w->n_partials = n_partials;
-    w->master = bpt_blocks_reserve(b->blocks, BPT_BLOCK_WEIGHTS, bytes);
-    if (b->forward_only) return;
+    w->master =
+        bpt_blocks_reserve(b->blocks, b->frozen ? BPT_BLOCK_FROZEN : BPT_BLOCK_WEIGHTS, bytes);
+    if (!bpt_builder_learns(b)) return;
     w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
     w->partials.block = BPT_BLOCK_PARTIALS;
     for (size_t i = 1; i < n_partials; i++) {

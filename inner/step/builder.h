@@ -36,8 +36,8 @@ typedef enum bpt_phase {
     BPT_PHASE_REDUCE = 8,   /* sums the chunks' gradients, for reading */
     BPT_PHASE_UPDATE = 16,  /* sums the chunks' gradients and updates the weights */
     BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that are there */
-    BPT_PHASE_EXPORT = 64,  /* native to flat */
-    BPT_PHASE_IMPORT = 128, /* flat to native */
+    BPT_PHASE_EXPORT = 64,  /* native to flat, of what learns */
+    BPT_PHASE_IMPORT = 128, /* flat to native, likewise */
     /* What a forward pass does besides, in training and in evaluation. */
     BPT_PHASE_TRAINING = 256,
     BPT_PHASE_INFERENCE = 512,
@@ -46,6 +46,8 @@ typedef enum bpt_phase {
     /* What an update that needs norms wants before BPT_PHASE_APPLY: one of the two. */
     BPT_PHASE_SUM = 2048,     /* sums the chunks' gradients, and the squares of what comes of it */
     BPT_PHASE_SQUARES = 4096, /* sums the squares of gradients that were set */
+    BPT_PHASE_EXPORT_FROZEN = 8192,
+    BPT_PHASE_IMPORT_FROZEN = 16384,
 } bpt_phase;
 
 /** Tasks that must have ended. */
@@ -74,7 +76,7 @@ typedef struct bpt_weight_plan {
     const bpt_segment *segment;
     const bpt_layout *layout; /* of master, gradient and states; NULL before it is chosen */
     const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
-    bpt_ref master, gradient; /* in their blocks, at the same offset */
+    bpt_ref master, gradient; /* in their blocks, at the same offset; frozen: no gradient */
     bpt_ref partials;         /* partial gradients 1.. ; number 0 is written to gradient itself */
     size_t n_partials;        /* number 0 included */
     bpt_deps written;         /* tasks that write gradients */

@@ -110,6 +110,25 @@ static void check_learnt(const net_fixture *f, const float *weights) {
     }
 }
 
+/* The part that learns is the end of a vector, and setting it leaves the other. */
+static void check_learned_part(net_fixture *f) {
+    const size_t n = bpt_model_learned_elements(f->model), first = f->n_weights - n;
+    float *part = net_floats(n);
+    for (int which = BPT_VECTOR_WEIGHTS; which <= BPT_VECTOR_STATE_0; which++) {
+        float *before = net_vector(f, (bpt_vector)which);
+        net_assert_ok(bpt_network_get_learned(f->net, (bpt_vector)which, part));
+        net_assert_same_bits("what learns", before + first, part, n);
+        for (size_t i = 0; i < n; i++) part[i] = (float)i;
+        net_assert_ok(bpt_network_set_learned(f->net, (bpt_vector)which, part));
+        float *after = net_vector(f, (bpt_vector)which);
+        net_assert_same_bits("what was set", part, after + first, n);
+        net_assert_same_bits("what is frozen", before, after, first);
+        free(after);
+        free(before);
+    }
+    free(part);
+}
+
 static void train(net_fixture *f) {
     for (uint64_t step = 0; step < N_STEPS; step++) {
         bpt_batch_result result;
@@ -130,6 +149,7 @@ static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
         check_learnt(f, weights);
         for (size_t i = 0; i < bpt_model_frozen_elements(f->model); i++)
             assert_true(momentum[i] == 0.0f);
+        check_learned_part(f);
         free(momentum);
         free(weights);
     }

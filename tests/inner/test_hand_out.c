@@ -32,10 +32,12 @@ static void take(void *context, uint32_t part) {
 }
 
 /* @param step segments a part */
-static uint32_t cut(const bpt_segments *segments, size_t step, size_t *begin) {
+static uint32_t cut(const bpt_model *m, size_t step, size_t *begin) {
+    const size_t frozen = bpt_model_frozen_elements(m);
     uint32_t n = 0;
-    for (size_t s = 0; s < segments->n; s += step) begin[n++] = segments->items[s].offset;
-    begin[n] = segments->n_elements;
+    for (size_t s = bpt_model_frozen_segments(m); s < m->segments.n; s += step)
+        begin[n++] = m->segments.items[s].offset - frozen;
+    begin[n] = bpt_model_learned_elements(m);
     assert_true(n <= MAX_PARTS);
     return n;
 }
@@ -57,8 +59,9 @@ static void check_from(const char *first, unsigned n_workers, size_t step, bpt_l
     const net_options options = {n_workers, learning, 1, BPT_F32};
     net_fixture plain = open_mixed(options, first), f = open_mixed(options, first);
     size_t begin[MAX_PARTS + 1];
-    float *flat = net_floats(f.n_weights), *taken = net_floats(f.n_weights);
-    const uint32_t n = cut(&f.model->segments, step, begin);
+    const size_t n_learned = bpt_model_learned_elements(f.model);
+    float *flat = net_floats(n_learned), *taken = net_floats(n_learned);
+    const uint32_t n = cut(f.model, step, begin);
     taker t = {.begin = begin, .flat = flat, .taken = taken};
     const bpt_gradient_parts parts = {n, begin, flat, take, &t};
     assert_int_equal(bpt_network_hand_out(f.net, &parts), BPT_OK);
@@ -70,7 +73,7 @@ static void check_from(const char *first, unsigned n_workers, size_t step, bpt_l
         for (uint32_t p = 0; p < n; p++) assert_int_equal(t.times[p], i);
         const uint64_t path = bpt_network_critical_path(f.net);
         assert_true(path > 0 && path <= bpt_network_last_run(f.net).busy_ns);
-        assert_memory_equal(taken, wanted, f.n_weights * sizeof *taken);
+        assert_memory_equal(taken, wanted + f.n_weights - n_learned, n_learned * sizeof *taken);
         assert_memory_equal(kept, wanted, f.n_weights * sizeof *kept);
         free(kept);
         free(wanted);
@@ -101,7 +104,7 @@ static void test_with_norms(void **state) {
     check(2, 2, (bpt_learning){.clip_norm = 0.01});
 }
 
-/* Parts of what is frozen are handed out, too: zeros. */
+/* Parts are of what learns. */
 static void test_frozen(void **state) {
     (void)state;
     check_from("conv5", 2, 1, (bpt_learning){.momentum = 0.9});
@@ -124,7 +127,7 @@ static void test_exports_wait_for_every_sum(void **state) {
     const bpt_segments *segments = &f.model->segments;
     size_t begin[MAX_PARTS + 1];
     float *flat = net_floats(f.n_weights), *taken = net_floats(f.n_weights);
-    const uint32_t n = cut(segments, 1, begin);
+    const uint32_t n = cut(f.model, 1, begin);
     taker t = {.begin = begin, .flat = flat, .taken = taken};
     const bpt_gradient_parts parts = {n, begin, flat, take, &t};
     assert_int_equal(bpt_network_hand_out(f.net, &parts), BPT_OK);

@@ -213,6 +213,8 @@ static void test_freezing_saves(void **state) {
     assert_true(frozen.activations < all.activations / 4);
     assert_true(frozen.activations <= forward.activations + forward.activations / 8);
     assert_true(frozen.activation_gradients < all.activation_gradients / 4);
+    assert_int_equal(frozen.parameters, all.parameters);
+    assert_true(frozen.gradients < all.gradients / 100 && frozen.state < all.state / 100);
     bpt_model_free(model);
 }
 
