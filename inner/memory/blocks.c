@@ -3,12 +3,9 @@
 #include "base/memory.h"
 
 static const char *const block_names[BPT_N_BLOCKS] = {
-    [BPT_BLOCK_WEIGHTS] = "weights",
-    [BPT_BLOCK_GRADIENTS] = "gradients",
-    [BPT_BLOCK_STATE_0] = "optimiser state",
-    [BPT_BLOCK_STATE_1] = "optimiser state",
-    [BPT_BLOCK_FROZEN] = "frozen weights",
-    [BPT_BLOCK_PARTIALS] = "partial gradients",
+    [BPT_BLOCK_WEIGHTS] = "weights",         [BPT_BLOCK_GRADIENTS] = "gradients",
+    [BPT_BLOCK_STATE_0] = "optimiser state", [BPT_BLOCK_STATE_1] = "optimiser state",
+    [BPT_BLOCK_FROZEN] = "frozen weights",   [BPT_BLOCK_PARTIALS] = "partial gradients",
     [BPT_BLOCK_ACTIVATIONS] = "activations",
 };
 

@@ -30,7 +30,7 @@ static void check(const size_t *counts, size_t n, const size_t *expected, uint32
     model m;
     size_t begin[MAX_SEGMENTS + 1];
     make(&m, counts, n);
-    assert_int_equal(bpt_gradient_buckets_cut(&m.table, begin), n_expected);
+    assert_int_equal(bpt_gradient_buckets_cut(&m.table, 0, begin), n_expected);
     for (uint32_t i = 0; i <= n_expected; i++) assert_int_equal(begin[i], expected[i]);
 }
 
@@ -67,7 +67,7 @@ static void test_any(void **state) {
         const size_t n = 1 + bpt_random_below(&r, MAX_SEGMENTS);
         for (size_t s = 0; s < n; s++) counts[s] = 1 + bpt_random_below(&r, i % 2 ? B : 3 * B);
         make(&m, counts, n);
-        const uint32_t n_buckets = bpt_gradient_buckets_cut(&m.table, begin);
+        const uint32_t n_buckets = bpt_gradient_buckets_cut(&m.table, 0, begin);
         assert_in_range(n_buckets, 1, n);
         assert_true(n_buckets <= bpt_gradient_buckets_most(m.table.n_elements));
         assert_int_equal(begin[0], 0);

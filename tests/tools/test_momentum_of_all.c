@@ -15,7 +15,7 @@ enum { N = 2 };
 static float set[N];
 static int n_set;
 
-bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat) {
+bpt_status bpt_network_set_learned(bpt_network *net, bpt_vector which, const float *flat) {
     (void)net;
     assert_int_equal(which, BPT_VECTOR_STATE_0);
     for (int i = 0; i < N; i++) set[i] = flat[i];

@@ -57,8 +57,8 @@ void __wrap_bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 bpt_status __wrap_bpt_job_note_shares(bpt_job *job);
 bpt_status __wrap_bpt_job_report(bpt_job *job);
 bpt_status __wrap_bpt_job_report_rest(bpt_job *job);
-bpt_status __wrap_bpt_network_get(bpt_network *net, bpt_vector which, float *flat);
-bpt_status __wrap_bpt_network_set(bpt_network *net, bpt_vector which, const float *flat);
+bpt_status __wrap_bpt_network_get_learned(bpt_network *net, bpt_vector which, float *flat);
+bpt_status __wrap_bpt_network_set_learned(bpt_network *net, bpt_vector which, const float *flat);
 float *__wrap_bpt_exchange_outbox(bpt_exchange *x);
 bpt_status __wrap_bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 bool __wrap_bpt_exchange_ready(const bpt_exchange *x);
@@ -137,13 +137,13 @@ bpt_status __wrap_bpt_job_report_rest(bpt_job *job) {
     return BPT_OK;
 }
 
-bpt_status __wrap_bpt_network_get(bpt_network *net, bpt_vector which, float *flat) {
+bpt_status __wrap_bpt_network_get_learned(bpt_network *net, bpt_vector which, float *flat) {
     (void)net, (void)which;
     memcpy(flat, world.weights, sizeof world.weights);
     return BPT_OK;
 }
 
-bpt_status __wrap_bpt_network_set(bpt_network *net, bpt_vector which, const float *flat) {
+bpt_status __wrap_bpt_network_set_learned(bpt_network *net, bpt_vector which, const float *flat) {
     (void)net, (void)which;
     memcpy(world.weights, flat, sizeof world.weights);
     return BPT_OK;

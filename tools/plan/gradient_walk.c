@@ -25,7 +25,8 @@ bpt_status bpt_gradient_schedule_make(const bpt_model *model, bpt_gradient_sched
     *schedule = (bpt_gradient_schedule){0};
     bpt_status status = BPT_NEW("buckets", model->segments.n + 1, &begin);
     if (status == BPT_OK) {
-        schedule->n = bpt_gradient_buckets_cut(&model->segments, begin);
+        schedule->n =
+            bpt_gradient_buckets_cut(&model->segments, bpt_model_frozen_segments(model), begin);
         status = BPT_NEW("parts of gradients", schedule->n, &schedule->parts);
     }
     for (uint32_t i = 0; status == BPT_OK && i < schedule->n; i++) {

@@ -47,17 +47,22 @@ static bpt_status check_model(const char *run, const char *there, const char *he
     return status;
 }
 
-/* Where a layer is placed at a rank, all others send it what comes before. */
+/* Where a layer is placed at a rank, all others send it what comes before. Earlier versions froze
+ * none, and do not say so. */
 static bpt_status check_roles(const char *run, const bpt_json_doc *doc, const bpt_json *root) {
     const bpt_json *ranks;
-    uint64_t servers, border_bytes;
+    uint64_t servers, border_bytes, frozen_bytes = 0;
     BPT_TRY(bpt_json_get_u64(doc, root, "servers", 0, UINT32_MAX, &servers));
+    if (bpt_json_find(root, "frozen_bytes"))
+        BPT_TRY(bpt_json_get_u64(doc, root, "frozen_bytes", 0, INT64_MAX, &frozen_bytes));
     BPT_TRY(bpt_json_get_array(doc, root, "ranks", &ranks));
     BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(ranks, 0), "border_bytes_sent", 0, INT64_MAX,
                              &border_bytes));
-    if (servers == 0 && border_bytes == 0) return BPT_OK;
+    if (servers == 0 && border_bytes == 0 && frozen_bytes == 0) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s had %s, of which nothing is foretold", run,
-                                       servers ? "servers" : "layers placed at one rank");
+                                       servers        ? "servers"
+                                       : border_bytes ? "layers placed at one rank"
+                                                      : "frozen layers");
     bpt_hint("compare a run whose ranks all train all layers");
     return status;
 }

@@ -66,6 +66,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     /* One after the other: either opens the dataset, which a process may do but once at a time. */
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
+    BPT_TRY(bpt_train_freeze(o, b->model));
     BPT_TRY(bpt_bench_batches_open(&b->batches, o));
     BPT_TRY(bpt_job_find_device(o, 1, (bpt_host_place)BPT_HOST_PLACE_ALONE, &b->device));
     BPT_TRY(bpt_tuning_use(o, b->model, b->batches.dataset, o->batch_size, bpt_pool_allowed_cores(),

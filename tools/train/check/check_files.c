@@ -7,6 +7,7 @@
 #include "tools/shaped_model.h"
 #include "tools/train/check/check_facts.h"
 #include "tools/train/job/checkpoint.h"
+#include "tools/train/options/learning_options.h"
 #include "tools/train/run/initial_weights.h"
 #include "tools/train/run/step_trace.h"
 
@@ -22,10 +23,11 @@ void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint) {
 }
 
 /* Of the model as its file has it: ranks that see no dataset can say no more of it. */
-static bpt_status identify(const char *name, uint64_t *identity) {
+static bpt_status identify(const bpt_train_options *o, uint64_t *identity) {
     bpt_model *model;
-    BPT_TRY(bpt_model_load(name, NULL, &model));
-    const bpt_status status = bpt_model_identify(model, identity);
+    BPT_TRY(bpt_model_load(o->model, NULL, &model));
+    bpt_status status = bpt_train_freeze(o, model);
+    if (status == BPT_OK) status = bpt_model_identify(model, identity);
     bpt_model_free(model);
     return status;
 }
@@ -70,7 +72,7 @@ bool bpt_check_goes_on(const bpt_train_options *o) {
 
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
     if (!o->model || !*o->model) return;
-    bpt_status status = identify(o->model, &f->model);
+    bpt_status status = identify(o, &f->model);
     if (status == BPT_OK && sees_data) status = fit(o, &f->run_need);
     if (status == BPT_OK) return;
     f->model = 0;

@@ -13,6 +13,10 @@ static void print_job(const bpt_job *job) {
     bpt_options_print(&bpt_train_command, job->options, stdout);
     printf("\n");
     bpt_model_print(job->model, stdout);
+    if (job->model->n_frozen > 0)
+        printf("frozen, before %s: %zu of %zu values, the others learn\n",
+               job->options->freeze_before, bpt_model_frozen_elements(job->model),
+               job->model->segments.n_elements);
     printf("\n");
 }
 
@@ -69,6 +73,7 @@ static bpt_status open_model(bpt_job *job) {
     const bpt_train_options *o = job->options;
     const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};
     BPT_TRY(bpt_shaped_model_load(&shaped, &job->model));
+    BPT_TRY(bpt_train_freeze(o, job->model));
     return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
                              (uint32_t)job->model->input.w);
 }

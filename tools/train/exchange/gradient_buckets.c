@@ -8,12 +8,13 @@ static void reverse(size_t *x, uint32_t n) {
     }
 }
 
-uint32_t bpt_gradient_buckets_cut(const bpt_segments *segments, size_t *begin) {
+uint32_t bpt_gradient_buckets_cut(const bpt_segments *segments, size_t first, size_t *begin) {
+    const size_t frozen = segments->items[first].offset;
     uint32_t n = 0;
-    begin[0] = segments->n_elements;
-    for (size_t s = segments->n; s-- > 0;) {
-        const size_t here = segments->items[s].offset;
-        if (s > 0 && begin[n] - here < BPT_BUCKET_FLOATS) continue;
+    begin[0] = segments->n_elements - frozen;
+    for (size_t s = segments->n; s-- > first;) {
+        const size_t here = segments->items[s].offset - frozen;
+        if (s > first && begin[n] - here < BPT_BUCKET_FLOATS) continue;
         begin[++n] = here;
     }
     reverse(begin, n + 1);

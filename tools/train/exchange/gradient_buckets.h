@@ -13,11 +13,12 @@
 enum { BPT_BUCKET_FLOATS = 1 << 19 };
 
 /** Cuts from the end, where a backward pass begins: whole segments, as few to a bucket as it takes.
- * @param segments at least one
- * @param[out] begin of each bucket, in floats, ascending from 0; the last is the number of all;
- *                   shape [segments + 1], of which [buckets + 1] is filled
- * @return number of buckets, from 1 to the number of segments */
-uint32_t bpt_gradient_buckets_cut(const bpt_segments *segments, size_t *begin);
+ * @param segments at least one learns
+ * @param first    the first that learns
+ * @param[out] begin of each bucket, in floats of what learns, ascending from 0; the last is the
+ *                   number of all; shape [segments + 1], of which [buckets + 1] is filled
+ * @return number of buckets, from 1 to the number of segments that learn */
+uint32_t bpt_gradient_buckets_cut(const bpt_segments *segments, size_t first, size_t *begin);
 
 /** @return no model of so many floats has more buckets */
 uint32_t bpt_gradient_buckets_most(size_t n_elements);

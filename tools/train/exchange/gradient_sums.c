@@ -16,7 +16,7 @@ struct bpt_gradient_sums {
 };
 
 size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks) {
-    const size_t n = model->segments.n_elements;
+    const size_t n = bpt_model_learned_elements(model);
     return bpt_reduction_bytes(n, bpt_gradient_buckets_most(n), n_ranks);
 }
 
@@ -56,7 +56,8 @@ bpt_status bpt_gradient_sums_wait(bpt_gradient_sums *s) {
     pthread_mutex_unlock(&s->mutex);
     bpt_reduction_wait_end(s->reduction);
     if (status != BPT_OK) return bpt_error_put(&s->error);
-    return bpt_network_set(s->network, BPT_VECTOR_GRADIENTS, bpt_reduction_vector(s->reduction));
+    return bpt_network_set_learned(s->network, BPT_VECTOR_GRADIENTS,
+                                   bpt_reduction_vector(s->reduction));
 }
 
 bpt_reduction_stats bpt_gradient_sums_stats(const bpt_gradient_sums *s) {
@@ -94,7 +95,8 @@ bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_ne
     }
     status = bpt_comm_agree(comm, status);
     if (status == BPT_OK) {
-        s->n_buckets = bpt_gradient_buckets_cut(&model->segments, begin);
+        s->n_buckets =
+            bpt_gradient_buckets_cut(&model->segments, bpt_model_frozen_segments(model), begin);
         status = connect(s, comm, begin);
     }
     bpt_free(begin);

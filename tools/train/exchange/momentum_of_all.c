@@ -33,5 +33,5 @@ bpt_status bpt_momentum_of_all_take(bpt_momentum_of_all *m, bpt_answer_point her
     m->last = here;
     if (scale == 0) return BPT_OK;
     bpt_shared_momentum_set(scratch, before, now, scale, n);
-    return bpt_network_set(network, BPT_VECTOR_STATE_0, scratch);
+    return bpt_network_set_learned(network, BPT_VECTOR_STATE_0, scratch);
 }

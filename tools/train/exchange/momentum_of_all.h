@@ -42,7 +42,7 @@ typedef struct bpt_momentum_of_all {
  * @param network of an optimiser whose first state is the momentum, where there is a gain
  * @param before  global weights at the answer before or at the start, shape [n]
  * @param now     those of this answer, shape [n]
- * @param scratch shape [n], elements of the network
+ * @param scratch shape [n], elements of the network that learn
  * @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_momentum_of_all_take(bpt_momentum_of_all *m, bpt_answer_point here,
                                     bpt_network *network, const float *before, const float *now,

@@ -2,14 +2,16 @@
 
 #include "base/memory.h"
 
-bpt_status bpt_statistic_spans(const bpt_segments *segments, bpt_span **spans, size_t *n) {
+bpt_status bpt_statistic_spans(const bpt_model *model, bpt_span **spans, size_t *n) {
+    const size_t frozen = bpt_model_frozen_elements(model);
     size_t capacity = 0;
     *spans = NULL;
     *n = 0;
-    for (size_t i = 0; i < segments->n; i++) {
-        const bpt_segment *s = &segments->items[i];
+    for (size_t i = bpt_model_frozen_segments(model); i < model->segments.n; i++) {
+        const bpt_segment *s = &model->segments.items[i];
+        const size_t begin = s->offset - frozen;
         if (!(s->role.running > 0)) continue;
-        if (*n > 0 && (*spans)[*n - 1].end == s->offset) {
+        if (*n > 0 && (*spans)[*n - 1].end == begin) {
             (*spans)[*n - 1].end += s->count;
             continue;
         }
@@ -19,7 +21,7 @@ bpt_status bpt_statistic_spans(const bpt_segments *segments, bpt_span **spans, s
             *spans = NULL;
             return status;
         }
-        (*spans)[(*n)++] = (bpt_span){s->offset, s->offset + s->count};
+        (*spans)[(*n)++] = (bpt_span){begin, begin + s->count};
     }
     return BPT_OK;
 }

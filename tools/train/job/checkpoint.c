@@ -81,7 +81,9 @@ static bpt_status write_files(bpt_job *job, const char *folder,
 /* The shards' velocity, gathered from all ranks; collective. */
 static bpt_status write_velocity(bpt_job *job, const char *folder, bpt_checkpoint_file *file) {
     if (bpt_checkpoint_velocities(job) == 0) return BPT_OK;
-    BPT_TRY(bpt_exchange_velocity(job->exchange, job->flat));
+    const size_t frozen = bpt_model_frozen_elements(job->model);
+    memset(job->flat, 0, frozen * sizeof *job->flat);
+    BPT_TRY(bpt_exchange_velocity(job->exchange, job->flat + frozen));
     return bpt_comm_agree(job->comm,
                           job->rank == 0 ? write_flat(job, folder, VELOCITY, file) : BPT_OK);
 }

@@ -70,6 +70,7 @@ void bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "dataset", job->dataset_identity);
     bpt_json_put_u64(w, "model", job->model_identity);
+    bpt_json_put_u64(w, "frozen", job->model->n_frozen);
     bpt_json_put_u64(w, "input_height", (uint64_t)job->model->input.h);
     bpt_json_put_u64(w, "input_width", (uint64_t)job->model->input.w);
     bpt_json_put_text(w, "train_split", job->options->train_split);
@@ -184,6 +185,7 @@ static bpt_status compare_numbers(const bpt_job *job, bpt_checkpoint *c) {
         {"input_width", (uint64_t)job->model->input.w, input_size, UNKNOWN},
         {"dataset", job->dataset_identity, "what --data holds", UNKNOWN},
         {"model", job->model_identity, "what --model says", UNKNOWN},
+        {"frozen", job->model->n_frozen, "--freeze-before", WAS_0},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);

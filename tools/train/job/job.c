@@ -107,6 +107,10 @@ static void say_data(const bpt_job *job) {
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
              (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
+    if (job->model->n_frozen > 0)
+        bpt_info("the layers before %s are frozen: %zu of %zu values learn",
+                 job->options->freeze_before, bpt_model_learned_elements(job->model),
+                 job->model->segments.n_elements);
     if (job->train == job->test && job->rank == 0)
         bpt_warn(
             "split %s is trained on and tested with: accuracies are of images that were learnt",

@@ -138,5 +138,6 @@ bpt_status bpt__job_tell_servers(bpt_job *job) {
 /* ---- the model ---- */
 
 bpt_status bpt_job_load_model(bpt_job *job) {
-    return bpt_model_load(job->options->model, &job->shape, &job->model);
+    BPT_TRY(bpt_model_load(job->options->model, &job->shape, &job->model));
+    return bpt_train_freeze(job->options, job->model);
 }

@@ -98,7 +98,8 @@ bpt_status bpt__job_open_delivery(bpt_job *job);
  * @return BPT_OK, BPT_ESTOPPED (on all ranks), BPT_ECOMM */
 bpt_status bpt__job_stop_if_told(bpt_job *job);
 
-/** Loads the model in the shape of the dataset, which is known. @return as bpt_model_load() */
+/** Loads the model in the shape of the dataset, which is known, with the layers frozen that are to
+ * be. @return as bpt_model_load() and bpt_train_freeze() */
 bpt_status bpt_job_load_model(bpt_job *job);
 
 /** What may be at the place of --output, by what is asked for. Changes nothing.

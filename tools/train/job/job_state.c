@@ -23,7 +23,7 @@ static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const flo
     if (!c || !c->exact || !(job->terms.momentum > 0)) return BPT_OK;
     const size_t bytes = job->model->segments.n_elements * sizeof *job->flat;
     BPT_TRY(bpt_comm_agree(job->comm, bpt_checkpoint_velocity(c, job, job->flat)));
-    *velocity = job->flat;
+    *velocity = job->flat + bpt_model_frozen_elements(job->model);
     return bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
 }
 
@@ -55,14 +55,15 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     options.terms = job->terms;
     options.statistics = (bpt_statistics){job->statistics, job->n_statistics};
     BPT_TRY(read_velocity(job, c, &options.velocity));
-    options.n_elements = bpt_job_trained_model(job)->segments.n_elements;
+    const bpt_model *trained = bpt_job_trained_model(job);
+    options.n_elements = bpt_model_learned_elements(trained);
     options.n_servers = job->n_servers;
     options.wants = bpt_job_is_server(job) ? bpt_signals_wants : NULL;
     if (job->update == BPT_UPDATE_ALLREDUCE) { /* values travel as sums */
         options.n_elements = 0;
         options.statistics = (bpt_statistics){0};
     }
-    options.initial = weights;
+    options.initial = weights + bpt_model_frozen_elements(trained);
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
     options.coordinator = &coordinator;
     options.partition = job->shares;
@@ -97,7 +98,8 @@ static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
     double speed = 0;
     for (uint32_t r = 0; r < job->n_workers; r++) speed += speeds[r];
     const double pushes = speed / (double)(job->options->batch_size * (int64_t)job->pace.least);
-    return pushes * (double)(bpt_job_trained_model(job)->segments.n_elements * sizeof(float));
+    return pushes *
+           (double)(bpt_model_learned_elements(bpt_job_trained_model(job)) * sizeof(float));
 }
 
 /* @param[out] links bytes a second of each rank's, 0 where it is not known; largest part of the
@@ -150,8 +152,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
     if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
     if (status == BPT_OK)
-        status = bpt_statistic_spans(&bpt_job_trained_model(job)->segments, &job->statistics,
-                                     &job->n_statistics);
+        status =
+            bpt_statistic_spans(bpt_job_trained_model(job), &job->statistics, &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
     if (status == BPT_OK && goes_by_speed(job)) status = place_shards(job, speeds, parts);
@@ -221,6 +223,11 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
             bpt_info("weights begin as those of %s%s%s", job->options->init_weights,
                      job->options->init_except ? ", but not those of " : "",
                      job->options->init_except ? job->options->init_except : "");
+        else if (status == BPT_OK && job->model->n_frozen > 0)
+            bpt_warn(
+                "the layers before %s stay as they are drawn: --init-weights names weights "
+                "that have learnt",
+                job->options->freeze_before);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));

@@ -121,7 +121,7 @@ static double planned_part(const bpt_job *job) {
 static size_t exchange_bytes(const bpt_job *job, const bpt_model *trained) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
     if (job->update == BPT_UPDATE_ALLREDUCE) return bpt_gradient_sums_bytes(trained, job->n_ranks);
-    return weights_bytes(job, trained->segments.n_elements, planned_part(job));
+    return weights_bytes(job, bpt_model_learned_elements(trained), planned_part(job));
 }
 
 /* ---- the network, and what goes by its size ---- */
@@ -133,7 +133,7 @@ static bpt_status plan_model(const bpt_job *job, const bpt_model *model, bpt_net
 }
 
 static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt_memory_plan *p) {
-    p->vectors = vector_bytes(job, trained->segments.n_elements);
+    p->vectors = vector_bytes(job, bpt_model_learned_elements(trained));
     p->exchange = exchange_bytes(job, trained);
     return job->device ? BPT_OK /* it is there */ : plan_model(job, trained, &p->network);
 }
@@ -190,7 +190,7 @@ static bpt_status plan_parts(const bpt_job *job, bpt_memory_plan *plan) {
 
 /* A server has vectors and no network. */
 static void plan_server(const bpt_job *job, bpt_memory_plan *plan) {
-    plan->vectors = vector_bytes(job, job->model->segments.n_elements);
+    plan->vectors = vector_bytes(job, bpt_model_learned_elements(job->model));
     plan->exchange = exchange_bytes(job, job->model);
 }
 
@@ -242,7 +242,7 @@ size_t bpt_memory_plan_limit(const bpt_job *job) {
 
 double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
     if (job->n_servers && !bpt_job_is_server(job)) return 0;
-    const size_t n = bpt_job_trained_model(job)->segments.n_elements;
+    const size_t n = bpt_model_learned_elements(bpt_job_trained_model(job));
     const size_t limit = bpt_memory_plan_limit(job);
     const size_t whole = weights_bytes(job, n, 1) - weights_bytes(job, n, 0);
     const size_t left = limit > plan->total ? limit - plan->total : 0;

@@ -32,7 +32,7 @@ bool bpt_prefers_allreduce(const bpt_step_costs *costs) {
 
 /* @param[out] seconds until every rank has all the weights of rank 0: the longest of all ranks */
 static bpt_status time_broadcast(bpt_job *job, double *seconds) {
-    const size_t bytes = job->model->segments.n_elements * sizeof *job->flat;
+    const size_t bytes = bpt_model_learned_elements(job->model) * sizeof *job->flat;
     double *all;
     BPT_TRY(bpt_comm_barrier(job->comm));
     const uint64_t start_ns = bpt_clock_ns();

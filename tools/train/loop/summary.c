@@ -133,6 +133,7 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
     bpt_json_put_real(w, "efficiency", bpt_job_efficiency(ranks, job->n_workers));
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
+    bpt_json_put_u64(w, "frozen_bytes", bpt_model_frozen_elements(job->model) * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_u64(w, "servers", job->n_servers);
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));

@@ -50,7 +50,7 @@ static bpt_answer_point answer_point(const bpt_job *job) {
 }
 
 static bpt_status merger_open(merger *m, bpt_job *job) {
-    const size_t n = bpt_job_trained_model(job)->segments.n_elements;
+    const size_t n = bpt_model_learned_elements(bpt_job_trained_model(job));
     *m = (merger){
         .job = job,
         .n = n,
@@ -71,7 +71,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     bpt_device_pin(job->device, m->pushed, n * sizeof *m->pushed, &m->pushed_pinned);
-    BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
+    BPT_TRY(bpt_network_get_learned(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
     if (job->placed) BPT_TRY(bpt_placed_serve(job));
     if (!bpt_update_is_async(job->update)) {
         m->pace.follows = false; /* what repeats bit for bit does not hang on clocks */
@@ -118,7 +118,7 @@ static bpt_status push(merger *m) {
     bpt_exchange_cost_copy(&m->cost);
     const bool deltas = job->update != BPT_UPDATE_EASGD;
     float *const outbox = bpt_exchange_outbox(job->exchange);
-    BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->pushed));
+    BPT_TRY(bpt_network_get_learned(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->pushed));
     for (size_t i = 0; i < m->n; i++) outbox[i] = deltas ? m->pushed[i] - m->base[i] : m->pushed[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
@@ -170,7 +170,7 @@ static bpt_status evaluate_between(merger *m) {
         job->count.progress < job->next_eval || job->count.progress >= job->total_samples)
         return BPT_OK;
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
-    BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
+    BPT_TRY(bpt_network_set_learned(job->network, BPT_VECTOR_WEIGHTS, m->base));
     m->evaluated = true;
     bool stopped; /* the next push asks for a meeting then, and the evaluation stays due */
     return bpt_job_evaluate(job, false, &stopped);
@@ -184,7 +184,7 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
     bpt_exchange_cost_copy(&m->cost);
     BPT_TRY(bpt_momentum_of_all_take(&m->momentum, answer_point(m->job), network, m->base,
                                      reply->values, m->local, m->n));
-    if (own) BPT_TRY(bpt_network_get(network, BPT_VECTOR_WEIGHTS, m->local));
+    if (own) BPT_TRY(bpt_network_get_learned(network, BPT_VECTOR_WEIGHTS, m->local));
     memcpy(m->base, reply->values, m->n * sizeof *m->base);
     bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);
     bpt_exchange_cost_copied(&m->cost);
@@ -193,7 +193,7 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
 
 static bpt_status go_on(merger *m) {
     bpt_exchange_cost_copy(&m->cost);
-    BPT_TRY(bpt_network_set(bpt_job_trained(m->job), BPT_VECTOR_WEIGHTS, m->local));
+    BPT_TRY(bpt_network_set_learned(bpt_job_trained(m->job), BPT_VECTOR_WEIGHTS, m->local));
     bpt_exchange_cost_copied(&m->cost);
     keep_pace(m);
     return BPT_OK;

@@ -249,6 +249,14 @@ void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set 
 
 /* ---- what goes with what ---- */
 
+bpt_status bpt_train_freeze(const bpt_train_options *o, bpt_model *model) {
+    if (!o->freeze_before) return BPT_OK;
+    const bpt_status status = bpt_model_freeze_before(model, o->freeze_before);
+    if (status == BPT_EUSAGE && !bpt_error_last()->hint[0])
+        bpt_hint("--freeze-before names the first layer that learns; --dry-run lists the layers");
+    return status;
+}
+
 static bpt_status check_milestones(const bpt_train_options *o, const bpt_option_set *set) {
     bpt_status status = BPT_OK;
     if (strcmp(schedule_name(o), "multistep") == 0 && o->milestones[0] < 0) {

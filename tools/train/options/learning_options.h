@@ -7,6 +7,7 @@
 
 #include "inner/device.h"
 #include "inner/loops/value_type.h"
+#include "inner/models/model.h"
 #include "inner/optimizers/optimizer.h"
 #include "inner/schedules/schedule.h"
 #include "outer/rules/shared_momentum.h"
@@ -62,6 +63,11 @@ bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_up
  *  @return whether ranks will follow the momentum of all in any case: not where layers may be */
 bool bpt_train_shares_momentum(const bpt_train_options *o, bpt_update_choice update,
                                uint32_t n_workers);
+
+/** Freezes the layers of a model that stand before the one of --freeze-before; it has no networks
+ *  yet.
+ *  @return BPT_OK, as bpt_model_freeze_before() */
+bpt_status bpt_train_freeze(const bpt_train_options *o, bpt_model *model);
 
 /** @param device where the network computes; NULL: on this processor's cores
  *  @return what activations are (--precision), there */

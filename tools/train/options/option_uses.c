@@ -42,6 +42,7 @@ static const dependent dependents[] = {
     {"test-split", BY_TASK, " train check dry-run "},
     {"init-weights", BY_TASK, " train check dry-run replay "},
     {"init-except", BY_TASK, " train check dry-run "},
+    {"freeze-before", BY_TASK, " train check dry-run bench "},
     {"output", BY_TASK, " train check dry-run "},
     {"force", BY_TASK, " train check dry-run "},
     {"input-size", BY_TASK, " train check dry-run bench "},

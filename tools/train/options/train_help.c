@@ -28,6 +28,11 @@ const char bpt_train_epilogue[] =
     "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
     "  bpt-train --model lenet --bench 20";
 
+const char bpt_train_freeze_help[] =
+    "layers before this one stay as they begin, by --init-weights: they\n"
+    "compute as in an evaluation, learn nothing and are not exchanged, so\n"
+    "that steps and exchanges take less; the first one to learn is LAYER";
+
 const char bpt_train_order_help[] =
     "order of samples: all at random; for cold disks and file servers\n"
     "blocks of neighbours at random, their samples shuffled among 16 blocks\n"
@@ -40,6 +45,20 @@ const char bpt_train_update_help[] =
     "gradients at every step; local is one rank by itself;\n"
     "default is local on one rank and agwu on several; auto measures, and\n"
     "takes allreduce where that costs little of the ranks' speed, else agwu";
+
+const char bpt_train_sync_every_help[] =
+    "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
+    "part of an epoch, e.g. 0.05ep; auto: 4, and where nobody waits up to\n"
+    "32 where exchanging takes a rank more than 2 % of its time";
+
+const char bpt_train_servers_help[] =
+    "under agwu, sgwu and easgd: the last N ranks hold the global weights\n"
+    "and train nothing, the others hold none; 0: all ranks do both";
+
+const char bpt_train_gamma_help[] =
+    "under agwu: how the age of the weights that a push grew from counts:\n"
+    "recalled by their part of all versions (after BPT-CNN), lag by how\n"
+    "many came since, none not at all";
 
 const char bpt_train_placement_help[] =
     "under allreduce and agwu: first of the layers that one rank has for\n"

@@ -8,8 +8,12 @@
 /* Exit statuses, signals and examples. */
 extern const char bpt_train_epilogue[];
 
+extern const char bpt_train_freeze_help[];
 extern const char bpt_train_order_help[];
 extern const char bpt_train_update_help[];
+extern const char bpt_train_sync_every_help[];
+extern const char bpt_train_servers_help[];
+extern const char bpt_train_gamma_help[];
 extern const char bpt_train_placement_help[];
 extern const char bpt_train_shared_momentum_help[];
 extern const char bpt_train_step_limit_help[];

@@ -37,6 +37,8 @@ static bpt_status check_empty(const bpt_train_options *o) {
             return missing(paths[i].name, "name a file or folder, or leave it out");
     if (o->init_except && !*o->init_except)
         return missing("init-except", "name layers, e.g. fc1 or conv1,fc1, or leave it out");
+    if (o->freeze_before && !*o->freeze_before)
+        return missing("freeze-before", "name the first layer that learns, or leave it out");
     return BPT_OK;
 }
 
@@ -150,6 +152,9 @@ static bpt_status check_placement(const bpt_train_options *o) {
     if (bpt_augment_mixes(&augment))
         return refuse_beside_placement("augment",
                                        "of mixed images no second labels travel to other ranks");
+    if (o->freeze_before)
+        return refuse_beside_placement("freeze-before",
+                                       "layers that one rank computes begin where others learn");
     if (o->tuned)
         return refuse_beside_placement("tuned", "such a file is for networks that are whole");
     if (o->server_momentum > 0 && bpt_option_uses_any(o, "server-momentum"))

@@ -48,6 +48,11 @@ static const bpt_option rows[] = {
      .unit = "LAYER,...",
      .help = "layers that --init-weights leaves as they are drawn: the last one for\n"
              "other classes; FILE may lack them, or have others"},
+    {.name = "freeze-before",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(freeze_before),
+     .unit = "LAYER",
+     .help = bpt_train_freeze_help},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
@@ -333,9 +338,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .unit = "STEPS",
      .check = bpt_pace_check,
-     .help = "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
-             "part of an epoch, e.g. 0.05ep; auto: 4, and where nobody waits up to\n"
-             "32 where exchanging takes a rank more than 2 % of its time"},
+     .help = bpt_train_sync_every_help},
     {.name = "placement",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(placement),
@@ -348,16 +351,13 @@ static const bpt_option rows[] = {
      .value = "0",
      .max = 1000000,
      .unit = "N",
-     .help = "under agwu, sgwu and easgd: the last N ranks hold the global weights\n"
-             "and train nothing, the others hold none; 0: all ranks do both"},
+     .help = bpt_train_servers_help},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(gamma),
      .value = "recalled",
      .choices = "recalled|lag|none",
-     .help = "under agwu: how the age of the weights that a push grew from counts:\n"
-             "recalled by their part of all versions (after BPT-CNN), lag by how\n"
-             "many came since, none not at all"},
+     .help = bpt_train_gamma_help},
     {.name = "quality",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(quality),

@@ -47,6 +47,7 @@ typedef enum bpt_nesterov { BPT_NESTEROV_AUTO, BPT_NESTEROV_TRUE, BPT_NESTEROV_F
 typedef struct bpt_train_options {
     /* what to train, on what, where to */
     const char *data, *train_split, *test_split, *model, *init_weights, *init_except, *output;
+    const char *freeze_before; /* name of a layer; NULL: all learn */
     bool force;
     int64_t input_size[2];
     int64_t classes;

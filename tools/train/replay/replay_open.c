@@ -96,7 +96,7 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     BPT_TRY(BPT_NEW("pushed weights", r->n, &w->pushed));
     BPT_TRY(BPT_NEW("submission", r->n, &w->part));
     BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
-    memcpy(w->base, r->global, r->n * sizeof *w->base);
+    memcpy(w->base, r->exchanged, r->n * sizeof *w->base);
     w->momentum = (bpt_momentum_of_all){
         .rule = bpt_train_shared_momentum(r->o, r->update, r->m, r->tail != NULL),
         .last = bpt__replay_point(r, w),
@@ -138,14 +138,16 @@ static bpt_status open_model(bpt__replay *r) {
     pool.n_workers = bpt_pool_allowed_cores();
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
+    BPT_TRY(bpt_train_freeze(r->o, r->model));
     BPT_TRY(bpt_replay_tail_open(r->o, r->ranks, r->m, r->model, r->pool, &r->tail));
     r->trained = r->tail ? bpt_replay_tail_head(r->tail) : r->model;
-    r->n = r->trained->segments.n_elements;
+    r->n = bpt_model_learned_elements(r->trained);
     r->n_all = r->model->segments.n_elements;
     BPT_TRY(
         bpt_shard_log_read(r->o->replay, r->n, r->logs.n_shards, r->logs.first_host, &r->shards));
-    BPT_TRY(bpt_statistic_spans(&r->trained->segments, &r->statistics, &r->n_statistics));
+    BPT_TRY(bpt_statistic_spans(r->trained, &r->statistics, &r->n_statistics));
     BPT_TRY(BPT_NEW("global weights", r->n_all, &r->global));
+    r->exchanged = r->global + bpt_model_frozen_elements(r->trained);
     if (r->terms.momentum > 0) BPT_TRY(BPT_NEW("velocity", r->n, &r->velocity));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n_all, &r->final));

@@ -85,7 +85,7 @@ static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
 }
 
 static bpt_status push(const bpt__replay *r, bpt__replayed *w) {
-    BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
+    BPT_TRY(bpt_network_get_learned(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
     if (r->rule->payload == BPT_PAYLOAD_DELTA)
         for (size_t i = 0; i < r->n; i++) w->part[i] = w->pushed[i] - w->base[i];
     else
@@ -106,12 +106,12 @@ static bpt_status land(bpt__replay *r, bpt__replayed *w) {
     const bpt_carry carry = {.own = own > 0, .met = p->met, .elasticity = r->terms.elasticity};
     BPT_TRY(bpt_momentum_of_all_take(&w->momentum, bpt__replay_point(r, w), w->network, w->base,
                                      w->answer, r->scratch, r->n));
-    if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
+    if (own) BPT_TRY(bpt_network_get_learned(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
     memcpy(w->base, w->answer, r->n * sizeof *w->base);
     bpt_carry_over(&carry, r->scratch, w->pushed, w->base, r->n);
     w->pending = false;
     w->next_push++;
-    return bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
+    return bpt_network_set_learned(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
 }
 
 /* Goes on until the worker needs an answer that is not there yet, or layers from which another
@@ -139,7 +139,7 @@ static bpt_status advance(bpt__replay *r, uint32_t rank, bool *moved) {
 /* ---- the shards ---- */
 
 static void answer(const bpt__replay *r, bpt__replayed *w, const bpt_shard *s) {
-    memcpy(w->answer + s->begin, r->global + s->begin, (s->end - s->begin) * sizeof(float));
+    memcpy(w->answer + s->begin, r->exchanged + s->begin, (s->end - s->begin) * sizeof(float));
     w->answered++;
 }
 
@@ -156,7 +156,7 @@ static void merge(const bpt__replay *r, const bpt_replay_update *u, const bpt__r
     const float factor = (float)(u->gamma * u->quality);
     const bpt_merge m = {.begin = s->begin,
                          .end = s->end,
-                         .global = r->global,
+                         .global = r->exchanged,
                          .parts = &part,
                          .factors = &factor,
                          .n_parts = 1,

@@ -68,6 +68,7 @@ typedef struct bpt__replay {
     bpt_replay_progress progress;
     bpt__replayed *workers; /* shape [m] */
     float *global;          /* shape [n_all]; of the tail only at the begin and at the end */
+    float *exchanged;       /* of these, what is exchanged; shape [n] */
     float *velocity;        /* shape [n]; NULL without momentum of the server */
     float *scratch;         /* shape [n] */
     float *final;           /* weights that the run ended with; shape [n_all] */
