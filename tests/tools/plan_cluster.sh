@@ -167,6 +167,12 @@ for other in '' '{' '{}' '{"model": "lenet", "update": "agwu", "partition": "idp
     fails_well 3 "${ask[@]}" --compare run
 done
 ran agwu idpa 0 2 100000 12
+sed -i 's/"servers": 0,/& "frozen_bytes": 0,/' run/summary.json
+run 0 "${ask[@]}" --compare run
+sed -i 's/"frozen_bytes": 0/"frozen_bytes": 960/' run/summary.json
+fails_well 2 "${ask[@]}" --compare run
+says 'run had frozen layers, of which nothing is foretold'
+ran agwu idpa 0 2 100000 12
 sed -i 's/"eval_s": 2/"eval_s": -2/' run/summary.json
 fails_well 3 "${ask[@]}" --compare run
 fails_well 3 "${ask[@]}" --compare nowhere

@@ -51,6 +51,21 @@ static void test_several(void **state) {
     check((const size_t[]){B, B, B}, 3, (const size_t[]){0, B, 2 * B, 3 * B}, 3);
 }
 
+/* What is frozen is in none, and counts from none. */
+static void test_from_a_segment_on(void **state) {
+    (void)state;
+    model m;
+    size_t begin[MAX_SEGMENTS + 1];
+    make(&m, (const size_t[]){B, 7, 10, B}, 4);
+    assert_int_equal(bpt_gradient_buckets_cut(&m.table, 2, begin), 2);
+    assert_int_equal(begin[0], 0);
+    assert_int_equal(begin[1], 10);
+    assert_int_equal(begin[2], 10 + B);
+    assert_int_equal(bpt_gradient_buckets_cut(&m.table, 3, begin), 1);
+    assert_int_equal(begin[0], 0);
+    assert_int_equal(begin[1], B);
+}
+
 static size_t segment_at(const model *m, size_t offset) {
     size_t s = 0;
     while (s < m->table.n && m->items[s].offset != offset) s++;
@@ -85,6 +100,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one),
         cmocka_unit_test(test_several),
+        cmocka_unit_test(test_from_a_segment_on),
         cmocka_unit_test(test_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

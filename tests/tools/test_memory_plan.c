@@ -212,6 +212,24 @@ static void test_exchange_with_servers(void **state) {
     assert_int_equal(plan.total, plan.vectors + plan.exchange);
 }
 
+/* What is frozen is exchanged by nobody, and nobody compares it. */
+static void test_frozen(void **state) {
+    (void)state;
+    const size_t all = n_weights();
+    assert_int_equal(bpt_model_freeze_before(made.model, "fc2"), BPT_OK);
+    const size_t n = bpt_model_learned_elements(made.model);
+    assert_true(0 < n && 2 * n < all);
+    bpt_job job = made_job_of(&made.options, BPT_UPDATE_AGWU, 1, 4, 0);
+    bpt_memory_plan plan = made_plan(&job);
+    assert_int_equal(plan.vectors, 2 * all * sizeof(float));
+    assert_int_equal(plan.exchange, bpt_exchange_bytes(n, 4, 0.25, &job.terms));
+    assert_true(plan.network.gradients < plan.network.parameters / 2);
+    job = made_job_of(&made.options, BPT_UPDATE_ALLREDUCE, 1, 4, 0);
+    plan = made_plan(&job);
+    made.model->n_frozen = 0;
+    assert_true(plan.exchange < bpt_gradient_sums_bytes(made.model, 4) / 2);
+}
+
 /* ---- the network ---- */
 
 static bpt_network_memory network_of(const bpt_model *model, int64_t batch) {
@@ -330,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_exchange_with_servers),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_network),
         cmocka_unit_test(test_network_in_parts),
         cmocka_unit_test(test_network_before_it_is_parted),

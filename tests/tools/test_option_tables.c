@@ -237,10 +237,11 @@ static void test_what_tasks_use(void **state) {
     list_used(&(bpt_train_options){.replay = "runs/one"}, used, sizeof used);
     assert_string_equal(used, "data model init-weights replay log-interval log-level ");
     list_used(&(bpt_train_options){.bench = 3}, used, sizeof used);
-    assert_string_equal(used,
-                        "data model input-size classes batch-size optimizer momentum nesterov "
-                        "weight-decay clip-norm step-limit label-smoothing seed device precision "
-                        "threads policy tuned replay bench trace log-level ");
+    assert_string_equal(
+        used,
+        "data model freeze-before input-size classes batch-size optimizer momentum nesterov "
+        "weight-decay clip-norm step-limit label-smoothing seed device precision "
+        "threads policy tuned replay bench trace log-level ");
 }
 
 int main(void) {
