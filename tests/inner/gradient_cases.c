@@ -30,6 +30,23 @@ net_fixture gradient_open_small(const gradient_case *c, int64_t batch) {
     return net_open(c->small ? c->small : c->text, batch, options);
 }
 
+static bool has_weights(const bpt_model *m, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++)
+        if (m->layers[i].n_segments > 0) return true;
+    return false;
+}
+
+void gradient_each_first(const gradient_case *c, int64_t batch, bpt_value_type type,
+                         void (*check)(net_fixture *f, size_t layer, bpt_value_type type)) {
+    net_fixture f = gradient_open_typed(c, batch, type);
+    size_t n = 0;
+    for (size_t i = 0; i < f.model->n_layers; i++) {
+        const bool may_be_first = has_weights(f.model, i, i + 1) && has_weights(f.model, 0, i);
+        if (may_be_first && n++ % (c->large ? 4 : 1) == 0) check(&f, i, type);
+    }
+    net_close(&f);
+}
+
 /* ---- against double precision ---- */
 
 static const double LENGTH_RTOL = 1e-5, VALUE_RTOL = 1e-4, LARGE = 0.1;

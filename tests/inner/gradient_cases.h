@@ -35,6 +35,12 @@ net_fixture gradient_open_typed(const gradient_case *c, int64_t batch, bpt_value
 /** @return the case with few enough weights to move each of them; net_close() */
 net_fixture gradient_open_small(const gradient_case *c, int64_t batch);
 
+/** Opens a case and runs a check for each of its layers that can be the first to learn, of a large
+ * model for some of them. @param check is to freeze what is before @p layer: nothing is yet, or
+ * what is before another one */
+void gradient_each_first(const gradient_case *c, int64_t batch, bpt_value_type type,
+                         void (*check)(net_fixture *f, size_t layer, bpt_value_type type));
+
 /** Compares the gradient of every segment with one in double precision. Large enough to judge is
  * what does not cancel too far: at least a tenth of the root mean square, over the segment, of the
  * sums of absolute terms, by which errors of fp32 go. |g - ref| is at most 1e-4 |ref| for every

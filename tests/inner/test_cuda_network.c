@@ -4,9 +4,8 @@
  * ctest: gpu TIMEOUT=240 */
 #include "inner/device.h"
 #include "tests/inner/cuda_fixture.h"
+#include "tests/inner/cuda_net_fixture.h"
 #include "tests/inner/gradient_cases.h"
-#include "tests/inner/net_values.h"
-#include "tests/ref/ref_network.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -20,116 +19,25 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 20261, BATCH = 7 };
+enum { BATCH = 7 };
 
 static bpt_device *device;
 
-/* @return a network on the GPU with the weights of one on the cores; bpt_network_free() */
 static bpt_network *on_gpu(const net_fixture *f, bpt_value_type type, bpt_learning learning) {
-    bpt_network *net;
-    net_assert_ok(bpt_network_create_on(device, f->model, f->batch, type, learning, f->pool, &net));
-    net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f->weights));
-    return net;
-}
-
-static float *vector_of(bpt_network *net, const net_fixture *f, bpt_vector which) {
-    float *x = net_floats(f->n_weights);
-    memset(x, 0xFF, f->n_weights * sizeof *x);
-    net_assert_ok(bpt_network_get(net, which, x));
-    return x;
-}
-
-static double distance(const float *x, const float *y, size_t n) {
-    double error = 0.0, norm = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - (double)y[i];
-        error += d * d;
-        norm += (double)y[i] * (double)y[i];
-    }
-    return sqrt(error / (norm > 0.0 ? norm : 1.0));
-}
-
-static bpt_draw draw_of(uint64_t step) {
-    return (bpt_draw){.seed = SEED, .step = step, .first_sample = 3};
+    return cuda_net_open(device, f, type, learning);
 }
 
 /* ---- one step against double precision ---- */
 
-typedef struct {
-    double *gradient, *terms;
-    ref_result result;
-} reference;
-
-/* The reference goes the way of the cores at kinks. */
-static reference compute_reference(net_fixture *f) {
-    reference r = {.gradient = ref_zeros(f->n_weights), .terms = ref_zeros(f->n_weights)};
-    bpt_batch_result ignored;
-    bpt_network_set_draw(f->net, draw_of(1));
-    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, (float)f->batch, &ignored));
-    float **switches = net_switches(f);
-    double *pixels = ref_doubles(f->pixels, f->n_pixels);
-    double *weights = ref_doubles(f->weights, f->n_weights);
-    const ref_batch batch = {.n = f->batch,
-                             .pixels = pixels,
-                             .labels = f->labels,
-                             .denominator = (double)f->batch,
-                             .draw = draw_of(1),
-                             .switched_by = (const float *const *)switches};
-    r.result = ref_network(f->model, &batch, weights, NULL, r.gradient, r.terms);
-    free(weights);
-    free(pixels);
-    net_switches_free(f, switches);
-    return r;
-}
-
-static void free_reference(reference *r) {
-    free(r->gradient);
-    free(r->terms);
-}
-
 static void test_floats(void **state) {
-    const gradient_case *c = *state;
-    net_fixture f = gradient_open(c, BATCH);
-    reference ref = compute_reference(&f);
-    bpt_network *net = on_gpu(&f, BPT_F32, (bpt_learning){0});
-    for (int run = 0; run < 3; run++) { /* task by task, and captured */
-        bpt_batch_result r;
-        bpt_network_set_draw(net, draw_of(1));
-        net_assert_ok(bpt_network_gradient(net, f.pixels, f.labels, (float)f.batch, &r));
-        float *gradient = vector_of(net, &f, BPT_VECTOR_GRADIENTS);
-        assert_true(fabs(r.loss_sum - ref.result.loss_sum) <= 1e-5 * fabs(ref.result.loss_sum));
-        assert_int_equal(r.n_correct, ref.result.n_correct);
-        assert_int_equal(r.n_samples, ref.result.n_samples);
-        gradient_check(&f, gradient, ref.gradient, ref.terms);
-        free(gradient);
-    }
-    bpt_network_free(net);
-    free_reference(&ref);
+    net_fixture f = gradient_open(*state, BATCH);
+    cuda_net_check_floats(device, &f);
     net_close(&f);
 }
 
-/* Rounding to 8 bits at every layer: what remains must point the same way. */
 static void test_halves(void **state) {
-    const gradient_case *c = *state;
-    net_fixture f = gradient_open(c, BATCH);
-    reference ref = compute_reference(&f);
-    bpt_network *net = on_gpu(&f, BPT_BF16, (bpt_learning){0});
-    bpt_batch_result r;
-    bpt_network_set_draw(net, draw_of(1));
-    net_assert_ok(bpt_network_gradient(net, f.pixels, f.labels, (float)f.batch, &r));
-    float *gradient = vector_of(net, &f, BPT_VECTOR_GRADIENTS);
-    double dot = 0.0, norms[2] = {0.0, 0.0};
-    for (size_t i = 0; i < f.n_weights; i++) {
-        dot += (double)gradient[i] * ref.gradient[i];
-        norms[0] += (double)gradient[i] * (double)gradient[i];
-        norms[1] += ref.gradient[i] * ref.gradient[i];
-    }
-    assert_true(fabs(r.loss_sum - ref.result.loss_sum) <= 0.05 * fabs(ref.result.loss_sum));
-    if (!(dot >= 0.97 * sqrt(norms[0] * norms[1])))
-        fail_msg("the gradients' cosine is %.3f", dot / sqrt(norms[0] * norms[1]));
-    free(gradient);
-    bpt_network_free(net);
-    free_reference(&ref);
+    net_fixture f = gradient_open(*state, BATCH);
+    cuda_net_check_halves(device, &f);
     net_close(&f);
 }
 
@@ -137,48 +45,15 @@ static void test_halves(void **state) {
 
 static const bpt_learning learning = {.momentum = 0.9, .decay = 0.01};
 
-static void train_both(net_fixture *f, bpt_network *net, int n_steps) {
-    for (int step = 0; step < n_steps; step++) {
-        bpt_batch_result a, b;
-        bpt_network_set_draw(f->net, draw_of((uint64_t)step));
-        bpt_network_set_draw(net, draw_of((uint64_t)step));
-        bpt_network_set_next(net, step % 2 ? f->pixels : NULL);
-        net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, 0.01f, BATCH, &a));
-        net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.01f, BATCH, &b));
-        assert_int_equal(a.n_samples, b.n_samples);
-        if (!(fabs(a.loss_sum - b.loss_sum) <= 1e-3 * fabs(a.loss_sum)))
-            fail_msg("step %d: the loss is %.6g, on the cores %.6g", step, b.loss_sum, a.loss_sum);
-    }
-}
-
-static void compare_vector(const net_fixture *f, bpt_network *net, bpt_vector which,
-                           const char *what) {
-    float *cores = net_vector(f, which), *gpu = vector_of(net, f, which);
-    const double off = distance(gpu, cores, f->n_weights);
-    if (!(off <= 1e-3)) fail_msg("%s are off by %.2g", what, off);
-    free(gpu);
-    free(cores);
-}
-
-static void compare_evaluations(const net_fixture *f, bpt_network *net) {
-    bpt_batch_result a, b;
-    net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &a));
-    for (int run = 0; run < 3; run++) {
-        net_assert_ok(bpt_network_evaluate(net, f->pixels, f->labels, &b));
-        assert_true(fabs(a.loss_sum - b.loss_sum) <= 1e-3 * fabs(a.loss_sum));
-        assert_int_equal(a.n_correct, b.n_correct);
-    }
-}
-
 static void test_training(void **state) {
     (void)state;
     net_fixture f =
         net_open(net_mixed, BATCH, (net_options){.n_workers = 2, .learning = learning, .seed = 1});
     bpt_network *net = on_gpu(&f, BPT_F32, learning);
-    train_both(&f, net, 6);
-    compare_vector(&f, net, BPT_VECTOR_WEIGHTS, "weights");
-    compare_vector(&f, net, BPT_VECTOR_STATE_0, "momenta");
-    compare_evaluations(&f, net);
+    cuda_net_train(&f, net, 6);
+    cuda_net_compare(&f, net, BPT_VECTOR_WEIGHTS, "weights");
+    cuda_net_compare(&f, net, BPT_VECTOR_STATE_0, "momenta");
+    cuda_net_compare_evaluations(&f, net);
     assert_int_equal(bpt_network_updates(net), 6);
     assert_int_equal(bpt_network_n_states(net), 1);
     bpt_network_free(net);
@@ -195,9 +70,9 @@ static void test_absent_samples(void **state) {
     const size_t sample = f.n_pixels / BATCH;
     for (size_t i = (BATCH - 2) * sample; i < f.n_pixels; i++) f.pixels[i] *= 10.0f;
     f.labels[BATCH - 2] = f.labels[BATCH - 1] = -1;
-    train_both(&f, net, 6);
-    compare_vector(&f, net, BPT_VECTOR_WEIGHTS, "weights");
-    compare_vector(&f, net, BPT_VECTOR_STATE_0, "momenta");
+    cuda_net_train(&f, net, 6);
+    cuda_net_compare(&f, net, BPT_VECTOR_WEIGHTS, "weights");
+    cuda_net_compare(&f, net, BPT_VECTOR_STATE_0, "momenta");
     bpt_network_free(net);
     net_close(&f);
 }
@@ -210,14 +85,15 @@ static void test_apply(void **state) {
     bpt_network *one = on_gpu(&f, BPT_F32, learning), *two = on_gpu(&f, BPT_F32, learning);
     for (int step = 0; step < 4; step++) {
         bpt_batch_result r;
-        bpt_network_set_draw(one, draw_of((uint64_t)step));
-        bpt_network_set_draw(two, draw_of((uint64_t)step));
+        bpt_network_set_draw(one, cuda_net_draw((uint64_t)step));
+        bpt_network_set_draw(two, cuda_net_draw((uint64_t)step));
         net_assert_ok(bpt_network_train(one, f.pixels, f.labels, 0.01f, BATCH, &r));
         net_assert_ok(bpt_network_gradient(two, f.pixels, f.labels, BATCH, &r));
         net_assert_ok(bpt_network_apply(two, 0.01f));
     }
-    float *a = vector_of(one, &f, BPT_VECTOR_WEIGHTS), *b = vector_of(two, &f, BPT_VECTOR_WEIGHTS);
-    assert_true(distance(a, b, f.n_weights) <= 1e-6);
+    float *a = cuda_net_vector(one, &f, BPT_VECTOR_WEIGHTS),
+          *b = cuda_net_vector(two, &f, BPT_VECTOR_WEIGHTS);
+    assert_true(cuda_net_distance(a, b, f.n_weights) <= 1e-6);
     free(b);
     free(a);
     bpt_network_free(two);
@@ -231,10 +107,10 @@ static void test_vectors(void **state) {
     (void)state;
     net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = 3});
     bpt_network *net = on_gpu(&f, BPT_BF16, learning);
-    float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    float *weights = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", weights, f.weights, f.n_weights);
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_STATE_0, f.weights));
-    float *momenta = vector_of(net, &f, BPT_VECTOR_STATE_0);
+    float *momenta = cuda_net_vector(net, &f, BPT_VECTOR_STATE_0);
     net_assert_same_bits("momenta", momenta, f.weights, f.n_weights);
     free(momenta);
     free(weights);
@@ -267,7 +143,7 @@ static void test_second_labels(void **state) {
 }
 
 static void assert_weights_stay(bpt_network *net, const net_fixture *f) {
-    float *weights = vector_of(net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", weights, f->weights, f->n_weights);
     free(weights);
 }
@@ -312,7 +188,7 @@ static void test_forward_only(void **state) {
     bpt_network *net;
     net_assert_ok(bpt_network_create_forward_on(device, f.model, BATCH, BPT_F32, f.pool, &net));
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
-    compare_evaluations(&f, net);
+    cuda_net_compare_evaluations(&f, net);
     bpt_network_free(net);
     net_close(&f);
 }
@@ -330,11 +206,11 @@ static void test_same_bits(void **state) {
         net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
         net_assert_ok(bpt_network_set(net, BPT_VECTOR_STATE_0, zeros));
         for (int step = 0; step < 4; step++) {
-            bpt_network_set_draw(net, draw_of((uint64_t)step));
+            bpt_network_set_draw(net, cuda_net_draw((uint64_t)step));
             net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.01f, BATCH, &r));
         }
         free(zeros);
-        float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+        float *weights = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
         if (first) net_assert_same_bits("weights", weights, first, f.n_weights);
         if (first) free(weights);
         if (!first) first = weights;
@@ -407,7 +283,7 @@ static void test_failures_later(void **state) {
     bpt_network_free(other);
     const int32_t label = f.labels[2];
     const float pixel = f.pixels[9];
-    float *before = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    float *before = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
     f.labels[2] = (int32_t)f.model->classes + 5;
     assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_EDATA);
     f.labels[2] = label;
@@ -415,7 +291,7 @@ static void test_failures_later(void **state) {
     assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_ENUMERIC);
     f.pixels[9] = pixel;
     assert_int_equal(bpt_network_updates(net), 4);
-    float *after = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    float *after = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", after, before, f.n_weights);
     net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r));
     assert_int_equal(bpt_network_updates(net), 5);
@@ -440,10 +316,10 @@ static float *train_alone(net_fixture *f, const char *path, bool reads) {
     bpt_network *net = on_gpu(f, BPT_BF16, learning);
     device = shared;
     for (int step = 0; step < 4; step++) {
-        bpt_network_set_draw(net, draw_of((uint64_t)step));
+        bpt_network_set_draw(net, cuda_net_draw((uint64_t)step));
         net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.01f, BATCH, &r));
     }
-    float *weights = vector_of(net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
     if (reads)
         assert_int_equal(own->n_measured, 0);
     else

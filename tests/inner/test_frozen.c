@@ -27,29 +27,8 @@ static const bpt_learning bounded = {
 /* ---- a network that is frozen up to a layer ---- */
 
 static void freeze(net_fixture *f, size_t layer, bpt_learning l, bpt_value_type type) {
+    f->labels[2] = -1;
     net_freeze(f, f->model->layers[layer].name, (net_options){.learning = l, .activations = type});
-}
-
-static bool has_weights(const bpt_model *m, size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i++)
-        if (m->layers[i].n_segments > 0) return true;
-    return false;
-}
-
-/* Each layer with weights, which is frozen up to. */
-static bool may_be_first(const bpt_model *m, size_t layer) {
-    return m->layers[layer].n_segments > 0 && has_weights(m, 0, layer);
-}
-
-/* Runs a check for the layers of a case; of a large model for some of them. */
-static void for_each_first(const gradient_case *c, bpt_value_type type,
-                           void (*check)(net_fixture *f, size_t layer, bpt_value_type type)) {
-    net_fixture f = gradient_open_typed(c, BATCH, type);
-    size_t n = 0;
-    f.labels[2] = -1;
-    for (size_t i = 0; i < f.model->n_layers; i++)
-        if (may_be_first(f.model, i) && n++ % (c->large ? 4 : 1) == 0) check(&f, i, type);
-    net_close(&f);
 }
 
 /* ---- gradients ---- */
@@ -74,7 +53,7 @@ static void check_gradient(net_fixture *f, size_t layer, bpt_value_type type) {
 }
 
 static void test_gradients(void **state) {
-    for_each_first(*state, BPT_F32, check_gradient);
+    gradient_each_first(*state, BATCH, BPT_F32, check_gradient);
 }
 
 /* ---- steps ---- */
@@ -156,12 +135,12 @@ static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
 }
 
 static void test_steps(void **state) {
-    for_each_first(*state, BPT_F32, check_steps);
+    gradient_each_first(*state, BATCH, BPT_F32, check_steps);
 }
 
 static void test_steps_bf16(void **state) {
     if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
-    for_each_first(*state, BPT_BF16, check_steps);
+    gradient_each_first(*state, BATCH, BPT_BF16, check_steps);
 }
 
 int main(void) {
