@@ -42,7 +42,9 @@ static size_t segment_at(const bpt_segments *segments, size_t at) {
 }
 
 /* Layers compute their gradients from the last to the first, and segments lie from the first to the
- * last: a part is whole when the layer of its first segment has ended. */
+ * last: a part is whole when the layer of its first segment has ended. One that is frozen has no
+ * tasks: it ends with the first that learns, and its gradients are the zeros that they ever were.
+ */
 static void cut(bpt_cuda_hand_out *h, const bpt_device_network *net, const size_t *begin) {
     const bpt_segments *segments = &net->model->segments;
     size_t end_segment = segments->n, end = begin[h->parts.n];

@@ -65,8 +65,8 @@ static bpt_status run_backward(const bpt_device_network *net, const void *arg,
         gradients(net, s, BPT__BN_BIAS));
 }
 
-static bpt_status describe(bpt_device_network *net, const bpt_layer *l,
-                           bpt_cuda_activation *const *in, batchnorm_state *s) {
+static void describe(const bpt_device_network *net, const bpt_layer *l,
+                     bpt_cuda_activation *const *in, batchnorm_state *s) {
     const bpt_batchnorm_config *config = l->config;
     s->in = *in[0];
     if (l->fusion.add) s->added = *in[1];
@@ -80,10 +80,23 @@ static bpt_status describe(bpt_device_network *net, const bpt_layer *l,
         .relu = l->fusion.relu,
         .add = l->fusion.add > 0,
     };
+}
+
+/* By the batch's statistics. */
+static bpt_status plan_training(bpt_device_network *net, const bpt_layer *l, batchnorm_state *s) {
     BPT_TRY(bpt__cuda_reserve(net, BPT_CUDA_VALUES, 2 * (size_t)s->bn.c * sizeof(float),
                               &s->statistics));
-    return bpt__cuda_reserve(net, BPT_CUDA_WORKSPACE, bpt_cuda_batchnorm_workspace(&s->bn),
-                             &s->workspace[0]);
+    BPT_TRY(bpt__cuda_reserve(net, BPT_CUDA_WORKSPACE, bpt_cuda_batchnorm_workspace(&s->bn),
+                              &s->workspace[0]));
+    return BPT_CUDA_TASK(net, BPT_CUDA_TRAINING, run_forward, s, l->name, "forward", s->in.value,
+                         s->added.value, s->out.value, s->statistics, s->workspace[0]);
+}
+
+/* By the running ones. */
+static bpt_status plan_evaluate(bpt_device_network *net, const bpt_layer *l, bpt_cuda_phase phase,
+                                const batchnorm_state *s) {
+    return BPT_CUDA_TASK(net, phase, run_evaluate, s, l->name, "forward", s->in.value,
+                         s->added.value, s->out.value);
 }
 
 static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
@@ -91,16 +104,15 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
                                void **state) {
     batchnorm_state *s;
     BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
-    BPT_TRY(describe(net, l, in, s));
+    describe(net, l, in, s);
     *out = (bpt_cuda_activation){
-        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = true};
+        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = !net->frozen};
     BPT_TRY(bpt__cuda_reserve_values(net, out));
     s->out = *out;
     *state = s;
-    BPT_TRY(BPT_CUDA_TASK(net, BPT_CUDA_TRAINING, run_forward, s, l->name, "forward", s->in.value,
-                          s->added.value, s->out.value, s->statistics, s->workspace[0]));
-    return BPT_CUDA_TASK(net, BPT_CUDA_INFERENCE, run_evaluate, s, l->name, "forward", s->in.value,
-                         s->added.value, s->out.value);
+    if (net->frozen) return plan_evaluate(net, l, BPT_CUDA_FORWARD, s);
+    BPT_TRY(plan_training(net, l, s));
+    return plan_evaluate(net, l, BPT_CUDA_INFERENCE, s);
 }
 
 static bpt_status plan_backward(bpt_device_network *net, const bpt_layer *l,

@@ -97,7 +97,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
     BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
     lay_weights(net, l, &p);
     *out = (bpt_cuda_activation){
-        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = true};
+        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = !net->frozen};
     BPT_TRY(bpt__cuda_reserve_values(net, out));
     *s = (conv_state){
         .weight = l->first_segment,
@@ -109,7 +109,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
     };
     BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_FORWARD, &s->forward));
     p.bias = p.relu = false; /* of no matter to the steps back, which then are of more layers */
-    if (!net->forward_only) {
+    if (bpt__cuda_learns(net)) {
         BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_BACKWARD_WEIGHTS, &s->filters));
         if (s->in.wants_grad) BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_BACKWARD_DATA, &s->data));
     }

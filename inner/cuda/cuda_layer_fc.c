@@ -58,7 +58,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
     if (pixels > 1) /* canonical weights take [C, H, W], activations come as [H, W, C] */
         net->turns[l->first_segment] = (bpt_cuda_turn){p.k, l->in.c, pixels, l->in.c};
     *out = (bpt_cuda_activation){
-        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = true};
+        .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = !net->frozen};
     BPT_TRY(bpt__cuda_reserve_values(net, out));
     *s = (fc_state){.weight = l->first_segment,
                     .bias = p.bias,
@@ -66,7 +66,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
                     .out = *out,
                     .batch = net->batch};
     BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_FORWARD, &s->forward));
-    if (!net->forward_only) {
+    if (bpt__cuda_learns(net)) {
         BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_BACKWARD_WEIGHTS, &s->weights));
         if (s->in.wants_grad) BPT_TRY(create_step(net, &p, BPT_CUDA_CONV_BACKWARD_DATA, &s->data));
     }

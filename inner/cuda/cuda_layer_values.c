@@ -96,16 +96,20 @@ static bpt_status run_drop_back(const bpt_device_network *net, const void *arg,
     return drop(net, s, s->out.grad, s->dx, stream);
 }
 
+static bpt_status plan_dropout_task(bpt_device_network *net, bpt_cuda_phase phase,
+                                    bpt_cuda_task_fn fn, const value_state *s) {
+    return BPT_CUDA_TASK(net, phase, fn, s, s->layer->name, "forward", s->in.value, s->out.value);
+}
+
 static bpt_status plan_dropout(bpt_device_network *net, const bpt_layer *l,
                                bpt_cuda_activation *const *in, bpt_cuda_activation *out,
                                void **state) {
     value_state *s;
     BPT_TRY(plan_output(net, l, in[0], out, &s));
     *state = s;
-    BPT_TRY(BPT_CUDA_TASK(net, BPT_CUDA_TRAINING, run_drop, s, l->name, "forward", s->in.value,
-                          s->out.value));
-    return BPT_CUDA_TASK(net, BPT_CUDA_INFERENCE, run_pass, s, l->name, "forward", s->in.value,
-                         s->out.value);
+    if (net->frozen) return plan_dropout_task(net, BPT_CUDA_FORWARD, run_pass, s);
+    BPT_TRY(plan_dropout_task(net, BPT_CUDA_TRAINING, run_drop, s));
+    return plan_dropout_task(net, BPT_CUDA_INFERENCE, run_pass, s);
 }
 
 static bpt_status plan_dropout_back(bpt_device_network *net, const bpt_layer *l,

@@ -145,6 +145,7 @@ static void fork_output(const bpt_device_network *net, layer_plans *plans, size_
 static bpt_status plan_forward(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
     bpt_cuda_activation *out = &net->activations[l->index + 1];
     const bpt_cuda_layer_kind *kind;
+    net->frozen = l->index < net->model->n_frozen;
     BPT_TRY(find_kind(l, &kind));
     if (l->fusion.done)
         *out = *plans->in[l->index][0];

@@ -16,6 +16,7 @@ enum { SEGMENT_FLOATS = 64 };
 
 static void lay_segments(bpt_device_network *net) {
     const bpt_segments *segments = &net->model->segments;
+    const size_t n_frozen = bpt_model_frozen_segments(net->model);
     for (size_t i = 0; i < segments->n; i++) {
         const bpt_segment_role *role = &segments->items[i].role;
         const bpt_cuda_turn *turn = &net->turns[i];
@@ -25,6 +26,7 @@ static void lay_segments(bpt_device_network *net) {
             turn->taps ? turn->k * turn->taps * turn->padded : (int64_t)segments->items[i].count;
         s->running = role->running;
         s->decays = role->decays;
+        s->frozen = i < n_frozen;
         s->has_copy = net->type == BPT_BF16 && segments->items[i].n_dims > 1;
         net->n_floats += ((size_t)s->count + SEGMENT_FLOATS - 1) / SEGMENT_FLOATS * SEGMENT_FLOATS;
     }

@@ -60,7 +60,7 @@ typedef struct bpt_cuda_activation {
     bpt_shape shape;
     int64_t row; /* channels of a row: shape.c, or more of which those above are 0 */
     bpt_value_type type;
-    bool wants_grad;
+    bool wants_grad; /* false for the network's input, and for what layers make that are frozen */
     bpt_cuda_buffer value;
     bpt_cuda_buffer grad; /* reserved by the backward pass of whoever reads it */
 } bpt_cuda_activation;
@@ -101,6 +101,8 @@ struct bpt_device_network {
     bpt_value_type type; /* of activations */
     bpt_learning learning;
     bool forward_only;
+    bool frozen; /* while layers are planned: this one does not learn, nor any before it, and is
+                  * computed in training as in evaluation */
     bpt_cuda_input input;
 
     /* the plan */
@@ -186,6 +188,11 @@ static inline int64_t bpt__cuda_rows(const bpt_device_network *net, const bpt_cu
 static inline int64_t bpt__cuda_values(const bpt_device_network *net,
                                        const bpt_cuda_activation *a) {
     return bpt__cuda_rows(net, a) * a->row;
+}
+
+/** @return whether the layer that is planned has gradients: of its weights, and of its output */
+static inline bool bpt__cuda_learns(const bpt_device_network *net) {
+    return !net->forward_only && !net->frozen;
 }
 
 /* ---- while tasks run ---- */

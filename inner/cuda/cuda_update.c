@@ -49,7 +49,21 @@ static bpt__update_plan plan_of(const bpt_learning *l, const bpt_cuda_vectors *v
     };
 }
 
-/* Cuts the segments into ranges; what both lists say of each other. */
+/* Cuts a segment into ranges. @return how many */
+static int32_t cut_segment(const bpt_cuda_segment *segments, size_t number,
+                           bpt__update_range *ranges) {
+    const bpt_cuda_segment *segment = &segments[number];
+    int32_t n = 0;
+    for (int64_t done = 0; done < segment->count; done += BPT__UPDATE_RANGE)
+        ranges[n++] = (bpt__update_range){
+            .begin = segment->begin + done,
+            .count = (int32_t)bpt_smaller(segment->count - done, BPT__UPDATE_RANGE),
+            .segment = (int32_t)number,
+        };
+    return n;
+}
+
+/* Ranges of what learns, and behind them of what is frozen; what both lists say of each other. */
 static void cut(const bpt_cuda_segment *segments, size_t n, bpt__update_segment *cut_segments,
                 bpt__update_range *ranges) {
     int32_t n_ranges = 0;
@@ -60,21 +74,20 @@ static void cut(const bpt_cuda_segment *segments, size_t n, bpt__update_segment 
             .decays = segment->decays,
             .has_copy = segment->has_copy,
             .first = n_ranges,
-            .n = (int32_t)ranges_of(segment),
         };
-        for (int64_t done = 0; done < segment->count; done += BPT__UPDATE_RANGE)
-            ranges[n_ranges++] = (bpt__update_range){
-                .begin = segment->begin + done,
-                .count = (int32_t)bpt_smaller(segment->count - done, BPT__UPDATE_RANGE),
-                .segment = (int32_t)s,
-            };
+        if (segment->frozen) continue;
+        cut_segments[s].n = cut_segment(segments, s, ranges + n_ranges);
+        n_ranges += cut_segments[s].n;
     }
+    for (size_t s = 0; s < n; s++)
+        if (segments[s].frozen) n_ranges += cut_segment(segments, s, ranges + n_ranges);
 }
 
 static bpt_status upload_tables(bpt_cuda_update *u, const bpt_cuda_segment *segments, size_t n,
                                 bpt__update_segment *cut_segments, bpt__update_range *ranges) {
+    const size_t n_ranges = (size_t)(u->plan.n_ranges + u->plan.n_frozen_ranges);
     cut(segments, n, cut_segments, ranges);
-    BPT_TRY(bpt_cuda_upload(ranges, (size_t)u->plan.n_ranges * sizeof *ranges, &u->ranges));
+    BPT_TRY(bpt_cuda_upload(ranges, n_ranges * sizeof *ranges, &u->ranges));
     BPT_TRY(bpt_cuda_upload(cut_segments, n * sizeof *cut_segments, &u->segments));
     u->plan.ranges = u->ranges;
     u->plan.segments = u->segments;
@@ -84,13 +97,15 @@ static bpt_status upload_tables(bpt_cuda_update *u, const bpt_cuda_segment *segm
 static bpt_status make_tables(bpt_cuda_update *u, const bpt_cuda_segment *segments, size_t n) {
     bpt__update_segment *cut_segments = NULL;
     bpt__update_range *ranges = NULL;
-    int64_t n_ranges = 0;
+    int64_t n_ranges[2] = {0}; /* of what learns, and of what is frozen */
     bpt_status st;
-    for (size_t s = 0; s < n; s++) n_ranges += ranges_of(&segments[s]);
-    u->plan.n_ranges = (int32_t)n_ranges;
+    for (size_t s = 0; s < n; s++) n_ranges[segments[s].frozen] += ranges_of(&segments[s]);
+    u->plan.n_ranges = (int32_t)n_ranges[0];
+    u->plan.n_frozen_ranges = (int32_t)n_ranges[1];
     u->plan.n_segments = (int32_t)n;
     BPT_TRY_GOTO(st, BPT_NEW("segments of the update", n, &cut_segments), out);
-    BPT_TRY_GOTO(st, BPT_NEW("ranges of the update", (size_t)n_ranges, &ranges), out);
+    BPT_TRY_GOTO(st, BPT_NEW("ranges of the update", (size_t)(n_ranges[0] + n_ranges[1]), &ranges),
+                 out);
     st = upload_tables(u, segments, n, cut_segments, ranges);
 out:
     bpt_free(ranges);

@@ -178,7 +178,8 @@ extern "C" bpt_status bpt__update_look(bpt_cuda_stream stream, const bpt__update
 }
 
 extern "C" bpt_status bpt__update_narrow(bpt_cuda_stream stream, const bpt__update_plan *plan) {
-    if (plan->n_ranges == 0 || !plan->copies) return BPT_OK;
-    BPT__LAUNCH(narrow, plan->n_ranges, BPT__UPDATE_THREADS, stream, *plan);
+    const int32_t n = plan->n_ranges + plan->n_frozen_ranges;
+    if (n == 0 || !plan->copies) return BPT_OK;
+    BPT__LAUNCH(narrow, n, BPT__UPDATE_THREADS, stream, *plan);
     return BPT_OK;
 }

@@ -21,7 +21,9 @@ typedef struct bpt_cuda_segment {
     int64_t begin, count;
     float running; /* > 0: a running statistic: w -= running * g, nothing else; not in norms */
     bool decays;
-    bool has_copy; /* a copy in bfloat16 at the same index is written with each update */
+    bool frozen;   /* neither updated nor looked at, and not in norms */
+    bool has_copy; /* a copy in bfloat16 at the same index is written with each update, and when
+                    * copies are written anew */
 } bpt_cuda_segment;
 
 typedef struct bpt_cuda_update bpt_cuda_update;
@@ -52,7 +54,7 @@ bpt_status bpt_cuda_update_run(bpt_cuda_stream stream, const bpt_cuda_update *up
 bpt_status bpt_cuda_update_check(bpt_cuda_stream stream, const bpt_cuda_update *update,
                                  bpt_cuda_outcome *outcome);
 
-/** Writes the copies anew, after weights were set. */
+/** Writes the copies anew, after weights were set; those of frozen segments, too. */
 bpt_status bpt_cuda_update_copies(bpt_cuda_stream stream, const bpt_cuda_update *update);
 
 #ifdef __cplusplus

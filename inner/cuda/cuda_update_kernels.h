@@ -27,7 +27,7 @@ typedef struct bpt__update_range {
 typedef struct bpt__update_segment {
     float running;
     bool decays, has_copy;
-    int32_t first, n; /* its ranges */
+    int32_t first, n; /* its ranges; n 0 of one that is frozen */
 } bpt__update_segment;
 
 typedef enum bpt__update_rule {
@@ -50,10 +50,10 @@ typedef struct bpt__update_scale {
 /** An update as kernels see it; pointers are the GPU's. */
 typedef struct bpt__update_plan {
     float *weights, *gradients, *state[2];
-    uint16_t *copies; /* bpt_bf16 */
-    const bpt__update_range *ranges;
+    uint16_t *copies;                /* bpt_bf16 */
+    const bpt__update_range *ranges; /* of what learns, and behind these of what is frozen */
     const bpt__update_segment *segments;
-    int32_t n_ranges, n_segments;
+    int32_t n_ranges, n_frozen_ranges, n_segments;
     bpt__update_rule rule;
     double momentum, decay, beta1, beta2, eps;
     bool trusts;        /* LARS: with eta */
@@ -74,6 +74,7 @@ bpt_status bpt__update_apply(bpt_cuda_stream stream, const bpt__update_plan *pla
 bpt_status bpt__update_look(bpt_cuda_stream stream, const bpt__update_plan *plan,
                             bpt_cuda_outcome *outcome);
 
+/** Of frozen segments, too. */
 bpt_status bpt__update_narrow(bpt_cuda_stream stream, const bpt__update_plan *plan);
 
 #ifdef __cplusplus

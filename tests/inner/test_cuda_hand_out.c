@@ -84,19 +84,23 @@ static void check_gradient(const net_fixture *f, bpt_network *net, taker *t) {
     free(gradient);
 }
 
-/* Where others are yet to be computed when the first part comes. */
-static void check_early(const net_fixture *f, bpt_network *net, taker *t) {
+/* @param early others are yet to be computed when the first part comes */
+static void check_early(const net_fixture *f, bpt_network *net, taker *t, bool early) {
     if (!gpu_on_cores_undone) return;
     t->n_early = 0;
     gpu_on_cores_only_when_waited_for(true);
     check_gradient(f, net, t);
     gpu_on_cores_only_when_waited_for(false);
-    assert_int_equal(t->n_early, t->n > 1);
+    assert_int_equal(t->n_early, early);
 }
 
-/* @param before gradients that are computed before anybody takes them */
-static void check(bpt_value_type type, size_t segments, int before) {
+/* @param first layer that learns; NULL: all do
+ * @param before gradients that are computed before anybody takes them
+ * @param early some part is whole before the last gradient is computed */
+static void check_from(const char *first, bpt_value_type type, size_t segments, int before,
+                       bool early) {
     net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = SEED});
+    if (first) net_freeze(&f, first, (net_options){0});
     bpt_network *net;
     bpt_batch_result r;
     net_assert_ok(bpt_network_create_on(device, f.model, BATCH, type, learning, f.pool, &net));
@@ -115,7 +119,8 @@ static void check(bpt_value_type type, size_t segments, int before) {
         if (run % 3 == 2) net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &r));
         assert_int_equal(t.next, 0); /* of no other work */
     }
-    check_early(&f, net, &t);
+    check_early(&f, net, &t, early);
+    for (size_t i = 0; i < bpt_model_frozen_elements(f.model); i++) assert_true(t.flat[i] == 0.0f);
     bpt_network_free(net);
     release(&t);
     net_close(&f);
@@ -123,10 +128,22 @@ static void check(bpt_value_type type, size_t segments, int before) {
 
 static void test_parts(void **state) {
     (void)state;
-    check(BPT_F32, 1, 0);
-    check(BPT_F32, 3, 3);
-    check(BPT_BF16, 2, 1);
-    check(BPT_F32, 1000, 0);
+    check_from(NULL, BPT_F32, 1, 0, true);
+    check_from(NULL, BPT_F32, 3, 3, true);
+    check_from(NULL, BPT_BF16, 2, 1, true);
+    check_from(NULL, BPT_F32, 1000, 0, false);
+}
+
+/* Parts of what is frozen are handed out, too: zeros, as soon as the first layer that learns has
+ * its gradient. */
+static void test_frozen(void **state) {
+    (void)state;
+    check_from("conv5", BPT_F32, 1, 0, true);
+    check_from("conv5", BPT_BF16, 3, 2, true);
+    check_from("b", BPT_F32, 2, 0, true);
+    check_from("fc1", BPT_F32, 1, 1, true);
+    check_from("fc1", BPT_F32, 4, 0, false); /* the last begins with the first that learns */
+    check_from("fc1", BPT_F32, 1000, 0, false);
 }
 
 /* A network that hands out, with all segments apart. */
@@ -223,9 +240,8 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_bad_batches),
-        cmocka_unit_test(test_memory_of_another),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_bad_batches),    cmocka_unit_test(test_memory_of_another),
         cmocka_unit_test(test_without_memory),
     };
     const int skipped = cuda_begin();

@@ -72,6 +72,7 @@ typedef struct {
     bpt_learning learning;
     bpt_cuda_segment segments[N];
     size_t n;
+    bool copied; /* also what is frozen */
     float *host[N_VECTORS], *gpu[N_VECTORS];
     bpt_bf16 *copies; /* the GPU's */
     bpt_cuda_update *update;
@@ -86,9 +87,10 @@ static float *poisoned(size_t n) {
     return values;
 }
 
-static void place_segments(fixture *f) {
+static void place_segments(fixture *f, const bool *frozen) {
     for (int s = 0; s < N; s++) {
         f->segments[s] = sizes[s];
+        f->segments[s].frozen = frozen && frozen[s];
         f->segments[s].begin = (int64_t)f->n;
         f->n += (size_t)(sizes[s].count + UNIT - 1) / UNIT * UNIT;
     }
@@ -106,11 +108,12 @@ static void fill(const fixture *f, int which) {
     free(random);
 }
 
-static fixture begin(const bpt_learning *learning) {
+/* @param frozen shape [N]; NULL: none is */
+static fixture begin_frozen(const bpt_learning *learning, const bool *frozen) {
     fixture f = {.learning = *learning};
     bpt_cuda_vectors vectors = {0};
     const size_t n_states = learning->optimizer->n_states(learning);
-    place_segments(&f);
+    place_segments(&f, frozen);
     for (int i = 0; i < STATE_0 + (int)n_states; i++) {
         f.host[i] = poisoned(f.n);
         fill(&f, i);
@@ -127,6 +130,10 @@ static fixture begin(const bpt_learning *learning) {
     vectors.copies = f.copies;
     cuda_ok(bpt_cuda_update_create(f.segments, N, learning, vectors, &f.update));
     return f;
+}
+
+static fixture begin(const bpt_learning *learning) {
+    return begin_frozen(learning, NULL);
 }
 
 static void end(fixture *f) {
@@ -175,7 +182,8 @@ static float clip_of(const fixture *f) {
     double sum = 0.0;
     if (f->learning.clip_norm == 0.0) return 1.0f;
     for (int s = 0; s < N; s++)
-        if (f->segments[s].running == 0.0f) sum += squares(f, GRADIENTS, s);
+        if (f->segments[s].running == 0.0f && !f->segments[s].frozen)
+            sum += squares(f, GRADIENTS, s);
     return bpt_clip_scale(f->learning.clip_norm, sqrt(sum));
 }
 
@@ -207,7 +215,8 @@ static void expect_segment(const fixture *f, int s, float clip) {
 
 static void expect_update(const fixture *f) {
     const float clip = clip_of(f);
-    for (int s = 0; s < N; s++) expect_segment(f, s, clip);
+    for (int s = 0; s < N; s++)
+        if (!f->segments[s].frozen) expect_segment(f, s, clip);
 }
 
 /* ---- comparison ---- */
@@ -246,12 +255,12 @@ static void check_copies(const fixture *f) {
     assert_non_null(copies);
     cuda_download(f->gpu[WEIGHTS], weights, f->n * sizeof *weights);
     cuda_download(f->copies, copies, f->n * sizeof *copies);
-    for (int s = 0; s < N; s++)
-        for (int64_t i = 0; i < f->segments[s].count; i++) {
-            const int64_t at = f->segments[s].begin + i;
-            assert_int_equal(copies[at],
-                             f->segments[s].has_copy ? bpt_to_bf16(weights[at]) : 0xFFFF);
-        }
+    for (int s = 0; s < N; s++) {
+        const bpt_cuda_segment *segment = &f->segments[s];
+        const bool written = segment->has_copy && (!segment->frozen || f->copied);
+        for (int64_t i = segment->begin; i < segment->begin + segment->count; i++)
+            assert_int_equal(copies[i], written ? bpt_to_bf16(weights[i]) : 0xFFFF);
+    }
     for (size_t i = 0; i < f->n; i++)
         if (!inside(f, i)) assert_int_equal(copies[i], 0xFFFF);
     free(copies);
@@ -417,12 +426,70 @@ static void test_check_and_copies(void **state) {
     end(&f);
 }
 
+/* ---- what is frozen ---- */
+
+/* Weights and states have the bits that they had. */
+static void check_stays(const fixture *f) {
+    float *found = poisoned(f->n);
+    for (int i = 0; i < N_VECTORS; i++) {
+        if (!f->gpu[i]) continue;
+        cuda_download(f->gpu[i], found, f->n * sizeof *found);
+        for (int s = 0; s < N; s++)
+            if (f->segments[s].frozen)
+                assert_memory_equal(found + f->segments[s].begin, f->host[i] + f->segments[s].begin,
+                                    (size_t)f->segments[s].count * sizeof *found);
+    }
+    free(found);
+}
+
+/* Nor does anybody look at its gradients. */
+static void check_is_not_looked_at(fixture *f) {
+    set_gradient(f, 0, 7, NAN);
+    set_gradient(f, RUNNING, 1, INFINITY);
+    run(f);
+    cuda_ok(bpt_cuda_update_check(cuda_stream(), f->update, f->outcome));
+    const bpt_cuda_outcome o = outcome_of(f);
+    assert_true(!o.bad_gradient && !o.bad_norm && !o.bad_weight);
+    set_gradient(f, 8, RANGE, NAN);
+    cuda_ok(bpt_cuda_update_check(cuda_stream(), f->update, f->outcome));
+    assert_int_equal(outcome_of(f).bad_gradient, 1 + 8);
+}
+
+static void check_frozen(const bpt_learning *learning, const bool *frozen) {
+    fixture f = begin_frozen(learning, frozen);
+    for (int step = 0; step < 2; step++) {
+        run(&f);
+        expect_update(&f);
+        compare_all(&f);
+        check_stays(&f);
+        check_copies(&f);
+    }
+    check_is_not_looked_at(&f);
+    check_stays(&f);
+    cuda_ok(bpt_cuda_update_copies(cuda_stream(), f.update));
+    f.copied = true;
+    check_copies(&f);
+    end(&f);
+}
+
+/* The first segments, as in networks, and others. */
+static void test_frozen(void **state) {
+    static const bool sets[][N] = {
+        {[0] = true, [1] = true, [2] = true, [MANY] = true, [RUNNING] = true},
+        {[0] = true, [RUNNING] = true, [5] = true, [9] = true, [10] = true, [11] = true},
+    };
+    (void)state;
+    for (int i = 0; i < N_RECIPES; i++)
+        for (size_t j = 0; j < sizeof sets / sizeof *sets; j++) check_frozen(&recipes[i], sets[j]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipes),      cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_bad_gradient), cmocka_unit_test(test_bad_norm),
         cmocka_unit_test(test_bad_running),  cmocka_unit_test(test_bad_weight),
         cmocka_unit_test(test_bad_step),     cmocka_unit_test(test_check_and_copies),
+        cmocka_unit_test(test_frozen),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;
