@@ -95,6 +95,7 @@ static bpt__mixed_problem problem_of(const bpt_device_wish *w) {
         .elements = (int64_t)w->model->segments.n_elements,
         .input = w->model->input.c * w->model->input.h * w->model->input.w,
         .workers = bpt_pool_n_workers(w->pool),
+        .frozen = w->forward_only ? 0 : (int64_t)w->model->n_frozen,
     };
 }
 

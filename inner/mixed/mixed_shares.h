@@ -17,6 +17,7 @@
 typedef struct bpt__mixed_problem {
     int64_t forward_only, batch, type, layers, elements, input; /* values of a sample */
     int64_t workers;
+    int64_t frozen; /* layers that do not learn; 0 of what only evaluates, to which it is all one */
 } bpt__mixed_problem;
 
 typedef struct bpt__mixed_share {

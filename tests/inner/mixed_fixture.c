@@ -49,14 +49,16 @@ bpt_status mixed_load(bpt_device *device, const char *text, const char **unlike)
 }
 
 bpt_device *mixed_open_sharing(const net_fixture *f, int forward_only, int64_t n_cores) {
-    char text[300];
+    char text[300], frozen[24] = "";
     const char *unlike;
     bpt_device *device = mixed_open();
+    if (f->model->n_frozen > 0 && !forward_only)
+        snprintf(frozen, sizeof frozen, ", %zu", f->model->n_frozen);
     snprintf(text, sizeof text,
              "format: 1\nshares:\n  - [%d, %" PRId64 ", 0, %zu, %zu, %zu, %d, %" PRId64
-             "]\ndevice:\n  kind: test\n  of: [1, 2]\n",
+             "%s]\ndevice:\n  kind: test\n  of: [1, 2]\n",
              forward_only, f->batch, f->model->n_layers, f->n_weights,
-             f->n_pixels / (size_t)f->batch, MIXED_WORKERS, n_cores);
+             f->n_pixels / (size_t)f->batch, MIXED_WORKERS, n_cores, frozen);
     net_assert_ok(mixed_load(device, text, &unlike));
     assert_null(unlike);
     return device;

@@ -117,6 +117,49 @@ static void test_floats(void **state) {
     check_share(BPT_F32, BATCH, 1e-4);
 }
 
+/* Normalised by what is known, every sample is by itself. */
+static const char residual[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: ["
+    "conv: {name: conv1, filters: 8, kernel: 3, pad: 1, bias: false}, batchnorm: {name: b1}, "
+    "relu: {name: r1}, dropout: {name: d1, rate: 0.5}, "
+    "conv: {name: conv2, filters: 8, kernel: 3, pad: 1, bias: false}, batchnorm: {name: b2}, "
+    "add: {name: sum, input: [b2, d1]}, relu, conv: {name: conv3, filters: 16, kernel: 3}, relu, "
+    "fc: {name: fc1, outputs: 24}, relu, dropout: {rate: 0.25}, "
+    "fc: {name: fc2, outputs: classes}]}";
+
+static void check_frozen(const char *first, int64_t n_cores, double bound) {
+    const net_options options = {.n_workers = N_WORKERS, .learning = learning, .seed = 4};
+    net_fixture f = net_open(residual, BATCH, options);
+    bpt_device *device = open_mixed();
+    bpt_batch_result a, b;
+    net_freeze(&f, first, options);
+    give(&f, device, BPT_F32, n_cores);
+    bpt_network *net = create(&f, device, BPT_F32);
+    assert_int_equal(device->n_measured > 0, n_cores < BATCH); /* kernels: the share was given */
+    train(&f, net, bound);
+    assert_int_equal(bpt_network_host_memory_of(net).total > 0, n_cores > 0);
+    compare(&f, net, BPT_VECTOR_WEIGHTS, bound);
+    compare(&f, net, BPT_VECTOR_STATE_0, bound);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
+    net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &b));
+    assert_true(fabs(a.loss_sum - b.loss_sum) <= bound * fabs(a.loss_sum));
+    float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("frozen weights", weights, f.weights, bpt_model_frozen_elements(f.model));
+    free(weights);
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+static void test_frozen(void **state) {
+    static const char *const firsts[] = {"conv3", "fc1", "fc2"};
+    static const int64_t shares[] = {0, 1, 7, BATCH};
+    (void)state;
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+        for (size_t j = 0; j < sizeof shares / sizeof *shares; j++)
+            check_frozen(firsts[i], shares[j], 1e-4);
+}
+
 /* What a step of both leaves can be kept: the next process finds the share, and has its bits. */
 static void test_found(void **state) {
     (void)state;
@@ -185,6 +228,7 @@ static void test_running_mean(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_found),
         cmocka_unit_test(test_running_mean),
     };

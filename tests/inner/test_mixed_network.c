@@ -216,6 +216,56 @@ static void test_sum(void **state) {
     net_close(&f);
 }
 
+/* ---- what is frozen ---- */
+
+/* Behind batch norms that look at no batch, every sample is by itself. */
+static const bpt_learning bounded = {
+    .momentum = 0.9, .decay = 0.01, .label_smoothing = 0.1, .clip_norm = 0.3, .step_limit = 0.05};
+
+static void assert_frozen(const net_fixture *f, bpt_network *net) {
+    const size_t n = bpt_model_frozen_elements(f->model);
+    float *weights = mixed_vector(net, f, BPT_VECTOR_WEIGHTS);
+    float *momenta = mixed_vector(net, f, BPT_VECTOR_STATE_0);
+    float *gradients = mixed_vector(net, f, BPT_VECTOR_GRADIENTS);
+    net_assert_same_bits("frozen weights", weights, f->weights, n);
+    for (size_t i = 0; i < n; i++) assert_true(momenta[i] == 0.0f && gradients[i] == 0.0f);
+    free(gradients);
+    free(momenta);
+    free(weights);
+}
+
+static void check_frozen(const char *first, int64_t n_cores) {
+    const net_options options = {.n_workers = MIXED_WORKERS, .learning = bounded, .seed = 25};
+    net_fixture f = net_open(net_mixed, BATCH, options);
+    bpt_batch_result a, b;
+    net_freeze(&f, first, options);
+    mixed_shared s = mixed_share(&f, n_cores, bounded);
+    for (int round = 0; round < 2; round++) {
+        train_both(&f, s.net, 4);
+        mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
+        mixed_compare("momenta", &f, s.net, BPT_VECTOR_STATE_0);
+        assert_frozen(&f, s.net);
+        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
+        net_assert_ok(bpt_network_evaluate(s.net, f.pixels, f.labels, &b));
+        mixed_compare_results(&b, &a);
+        for (size_t i = 0; i < f.n_weights; i++) f.weights[i] *= 1.125f; /* as other ranks do */
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+        net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_WEIGHTS, f.weights));
+    }
+    mixed_unshare(&s);
+    net_close(&f);
+}
+
+static void test_frozen(void **state) {
+    static const int64_t shares[] = {0, 1, 4, 8, BATCH};
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        check_frozen("conv3", shares[i]);
+        check_frozen("conv5", shares[i]);
+        check_frozen("fc2", shares[i]);
+    }
+}
+
 /* ---- weights from outside, and other rules ---- */
 
 /* As other ranks do between steps. */
@@ -486,6 +536,7 @@ int main(void) {
         cmocka_unit_test(test_momenta_set), cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_errors),      cmocka_unit_test(test_updates_that_fail),
         cmocka_unit_test(test_outcomes),    cmocka_unit_test(test_times_are_told),
+        cmocka_unit_test(test_frozen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,9 +109,9 @@ static void test_least_of_evaluation(void **state) {
 static void test_other_problems(void **state) {
     (void)state;
     bpt__mixed_shares shares = {0};
-    bpt__mixed_problem p = {1, 9, 0, 3, 100, 64, 2};
-    int64_t *const numbers[] = {&p.forward_only, &p.batch, &p.type,   &p.layers,
-                                &p.elements,     &p.input, &p.workers};
+    bpt__mixed_problem p = {1, 9, 0, 3, 100, 64, 2, 1};
+    int64_t *const numbers[] = {&p.forward_only, &p.batch, &p.type,    &p.layers,
+                                &p.elements,     &p.input, &p.workers, &p.frozen};
     net_assert_ok(bpt__mixed_shares_note(&shares, p, 4));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         ++*numbers[i];
@@ -120,6 +120,49 @@ static void test_other_problems(void **state) {
     }
     assert_int_equal(bpt__mixed_shares_find(&shares, p)->n_cores, 4);
     bpt__mixed_shares_clear(&shares);
+}
+
+/* What was measured for a network is nothing for one more of whose layers are frozen, but for what
+ * only evaluates; and a process has those of all that the one before it had. */
+static void test_frozen(void **state) {
+    static const struct {
+        const char *measured, *asked; /* first layers that learn; NULL: all do */
+        bool found;
+    } pairs[] = {{NULL, NULL, true},
+                 {NULL, "fc1", false},
+                 {"fc1", NULL, false},
+                 {"fc1", "conv2", false},
+                 {"fc1", "fc1", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        net_fixture f = mixed_net(mixed_plain, 26), g = mixed_net(mixed_plain, 26);
+        if (pairs[i].measured) net_assert_ok(bpt_model_freeze_before(f.model, pairs[i].measured));
+        if (pairs[i].asked) net_assert_ok(bpt_model_freeze_before(g.model, pairs[i].asked));
+        bpt_device *device = mixed_open(), *next = mixed_open();
+        char path[] = "/tmp/bpt-shares-XXXXXX";
+        const char *unlike;
+        bpt_network *net;
+        assert_int_equal(n_measured(&f, device), 1);
+        assert_int_equal(n_measured(&f, device), 1);
+        mixed_file(path, "");
+        net_assert_ok(bpt_device_save_choices(device, path));
+        net_assert_ok(bpt_device_load_choices(next, path, &unlike));
+        assert_null(unlike);
+        assert_int_equal(n_measured(&f, next), 0);
+        assert_int_equal(n_measured(&g, next), pairs[i].found ? 0 : 1);
+        assert_int_equal(n_measured(&f, next), pairs[i].found ? 0 : 1);
+        for (int j = 0; j < 2; j++) { /* once for both */
+            const bpt_model *model = j ? g.model : f.model;
+            net_assert_ok(bpt_network_create_forward_on(next, model, BATCH, BPT_F32, f.pool, &net));
+            bpt_network_free(net);
+            assert_int_equal(next->n_measured, pairs[i].found ? 1 : 2);
+        }
+        unlink(path);
+        bpt_device_close(next);
+        bpt_device_close(device);
+        net_close(&g);
+        net_close(&f);
+    }
 }
 
 /* Made-up values double until they are none any more; real ones may be 0. */
@@ -360,6 +403,9 @@ static void test_bad_files(void **state) {
         "format: 1\nshares: [[1, 2]]\ndevice: {kind: test}\n",
         "format: 1\nshares: [[0, 9, 0, 1, 1, 1, 1, 10]]\ndevice: {kind: test}\n",
         "format: 1\nshares: [[0, 9, 0, 1, 1, 1, 1, -1]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[0, 9, 0, 3, 1, 1, 1, 1, 0]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[0, 9, 0, 3, 1, 1, 1, 1, 3]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[0, 9, 0, 3, 1, 1, 1, 1, 2, 0]]\ndevice: {kind: test}\n",
         "format: 1\nshares: []\ndevice: {}\n",
         "format: 1\nshares: []\ndevice: {kind: test}\nmore: 1\n",
         "shares: []\ndevice: {kind: test}\n",
@@ -503,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_least),
         cmocka_unit_test(test_least_of_evaluation),
         cmocka_unit_test(test_other_problems),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_trial_without_numbers),
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_forward_only),
