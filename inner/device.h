@@ -108,8 +108,10 @@ typedef struct bpt_device_kind {
      * @return as the functions of inner/network/network.h */
     bpt_status (*end)(bpt_device_network *net, bpt_device_work work, bpt_device_outcome *outcome);
 
-    bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
-    bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
+    /** Of segments from the first on that is named: 0, or the first that learns.
+     * @param flat of these, in canonical order */
+    bpt_status (*get)(bpt_device_network *net, bpt_vector which, size_t first, float *flat);
+    bpt_status (*set)(bpt_device_network *net, bpt_vector which, size_t first, const float *flat);
 
     /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(), of a run
      * that fails perhaps not. NULL of a device that does not: all parts are handed out behind it.
@@ -124,7 +126,7 @@ typedef struct bpt_device_kind {
     /* Of a device that can be one of two (inner/mixed/); else these three are NULL. */
 
     /** Behind BPT_DEVICE_GRADIENT: adds what another network has of other samples of the same step,
-     * with the same denominator, in canonical order. */
+     * with the same denominator: as of bpt_network_get_learned(). */
     bpt_status (*add_gradients)(bpt_device_network *net, const float *flat);
 
     /** Memory of the host that the device copies from and to at its full speed.

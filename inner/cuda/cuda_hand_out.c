@@ -10,12 +10,13 @@ typedef struct cut_piece {
     size_t end;                       /* of its tasks */
     uint32_t first_part, n_parts;     /* that are whole behind it */
     size_t first_segment, n_segments; /* of these */
-    size_t begin, n;                  /* floats of these, in canonical order */
+    size_t begin, n;                  /* floats of these, among those that learn */
     cudaEvent_t computed, copied;
 } cut_piece;
 
 struct bpt_cuda_hand_out {
     bpt_gradient_parts parts;  /* .begin is not kept */
+    size_t frozen;             /* floats in canonical order before those of parts */
     float *landing;            /* what the GPU writes: parts.flat, or the next */
     float *landing_beside;     /* NULL: the first */
     bool pinned;               /* parts.flat is */
@@ -42,14 +43,12 @@ static size_t segment_at(const bpt_segments *segments, size_t at) {
 }
 
 /* Layers compute their gradients from the last to the first, and segments lie from the first to the
- * last: a part is whole when the layer of its first segment has ended. One that is frozen has no
- * tasks: it ends with the first that learns, and its gradients are the zeros that they ever were.
- */
+ * last: a part is whole when the layer of its first segment has ended. */
 static void cut(bpt_cuda_hand_out *h, const bpt_device_network *net, const size_t *begin) {
     const bpt_segments *segments = &net->model->segments;
     size_t end_segment = segments->n, end = begin[h->parts.n];
     for (uint32_t part = h->parts.n; part-- > 0;) {
-        const size_t first = segment_at(segments, begin[part]);
+        const size_t first = segment_at(segments, h->frozen + begin[part]);
         const size_t tasks = net->backward_end[layer_of(net->model, first)];
         cut_piece *p = h->n_pieces > 0 ? &h->pieces[h->n_pieces - 1] : NULL;
         if (!p || p->end != tasks) {
@@ -113,6 +112,7 @@ bpt_status bpt_cuda_hand_out_create(const bpt_device_network *net, const bpt_gra
     BPT_TRY(BPT_NEW("gradients on their way", 1, &h));
     h->parts = *parts;
     h->parts.begin = NULL;
+    h->frozen = bpt_model_frozen_elements(net->model);
     const bpt_status status = create(h, net, parts->begin);
     if (status == BPT_OK)
         *out = h;
@@ -147,7 +147,7 @@ bpt_status bpt_cuda_hand_out_copy(const bpt_device_network *net, bpt_cuda_hand_o
     if (piece == 0) BPT_TRY(bpt_cuda_copy(h->stream, h->outcome, net->outcome, sizeof *h->outcome));
     BPT_TRY(bpt_cuda_transfer_out(h->stream, net->transfer, p->first_segment, p->n_segments,
                                   net->vectors.gradients, net->canonical));
-    BPT_TRY(bpt_cuda_copy(h->stream, h->landing + p->begin, net->canonical + p->begin,
+    BPT_TRY(bpt_cuda_copy(h->stream, h->landing + p->begin, net->canonical + h->frozen + p->begin,
                           p->n * sizeof *h->landing));
     BPT_CUDA_TRY(cudaEventRecord(p->copied, h->stream));
     return BPT_OK;

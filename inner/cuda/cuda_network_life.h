@@ -14,8 +14,10 @@ bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work
                                    const bpt_device_run *run);
 bpt_status bpt__cuda_network_end(bpt_device_network *net, bpt_device_work work,
                                  bpt_device_outcome *outcome);
-bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat);
-bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
+bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, size_t first,
+                                 float *flat);
+bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, size_t first,
+                                 const float *flat);
 bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat);
 bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradient_parts *parts);
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);

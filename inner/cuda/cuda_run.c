@@ -170,26 +170,39 @@ static float *find_vector(const bpt_device_network *net, bpt_vector which) {
     return vectors[which];
 }
 
-static size_t canonical_bytes(const bpt_device_network *net) {
-    return net->model->segments.n_elements * sizeof(float);
+/* The canonical values of the segments from one on. */
+typedef struct {
+    size_t first, n; /* segments */
+    float *at;       /* on the GPU */
+    size_t bytes;
+} canonical_part;
+
+static canonical_part part_from(const bpt_device_network *net, size_t first) {
+    const bpt_segments *s = &net->model->segments;
+    const size_t offset = s->items[first].offset;
+    return (canonical_part){first, s->n - first, net->canonical + offset,
+                            (s->n_elements - offset) * sizeof(float)};
 }
 
-static bpt_status get(bpt_device_network *net, bpt_vector which, float *flat) {
-    BPT_TRY(bpt_cuda_transfer_out(net->stream, net->transfer, 0, net->model->segments.n,
-                                  find_vector(net, which), net->canonical));
-    return bpt_cuda_copy(net->stream, flat, net->canonical, canonical_bytes(net));
+static bpt_status get(bpt_device_network *net, bpt_vector which, size_t first, float *flat) {
+    const canonical_part p = part_from(net, first);
+    BPT_TRY(bpt_cuda_transfer_out(net->stream, net->transfer, p.first, p.n, find_vector(net, which),
+                                  net->canonical));
+    return bpt_cuda_copy(net->stream, flat, p.at, p.bytes);
 }
 
-static bpt_status set(bpt_device_network *net, bpt_vector which, const float *flat) {
-    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
-    BPT_TRY(
-        bpt_cuda_transfer_in(net->stream, net->transfer, net->canonical, find_vector(net, which)));
+static bpt_status set(bpt_device_network *net, bpt_vector which, size_t first, const float *flat) {
+    const canonical_part p = part_from(net, first);
+    BPT_TRY(bpt_cuda_copy(net->stream, p.at, flat, p.bytes));
+    BPT_TRY(bpt_cuda_transfer_in(net->stream, net->transfer, p.first, p.n, net->canonical,
+                                 find_vector(net, which)));
     return which == BPT_VECTOR_WEIGHTS ? bpt_cuda_update_copies(net->stream, net->update) : BPT_OK;
 }
 
 static bpt_status add_gradients(bpt_device_network *net, const float *flat) {
-    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
-    return bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical,
+    const canonical_part p = part_from(net, bpt_model_frozen_segments(net->model));
+    BPT_TRY(bpt_cuda_copy(net->stream, p.at, flat, p.bytes));
+    return bpt_cuda_transfer_add(net->stream, net->transfer, p.first, p.n, net->canonical,
                                  net->vectors.gradients);
 }
 
@@ -200,14 +213,16 @@ static bpt_status finish(const bpt_device_network *net, bpt_status status) {
     return status;
 }
 
-bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
+bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, size_t first,
+                                 float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    return finish(net, get(net, which, flat));
+    return finish(net, get(net, which, first, flat));
 }
 
-bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat) {
+bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, size_t first,
+                                 const float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    return finish(net, set(net, which, flat));
+    return finish(net, set(net, which, first, flat));
 }
 
 bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat) {

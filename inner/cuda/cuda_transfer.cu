@@ -30,28 +30,28 @@ static __global__ void move(const bpt__transfer_range *ranges, const bpt_cuda_or
     }
 }
 
-/* @param first,n ranges */
+/* @param first,n segments */
 template <way WAY>
-static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, int32_t first,
-                         int32_t n, float *canonical, float *native) {
-    if (n == 0) return BPT_OK;
-    BPT__LAUNCH(move<WAY>, (unsigned)n, BPT__THREADS, stream, t->ranges + first, t->orders,
-                canonical, native);
+static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, size_t first, size_t n,
+                         float *canonical, float *native) {
+    const int32_t begin = t->first[first], end = t->first[first + n];
+    if (begin == end) return BPT_OK;
+    BPT__LAUNCH(move<WAY>, (unsigned)(end - begin), BPT__THREADS, stream, t->ranges + begin,
+                t->orders, canonical, native);
     return BPT_OK;
 }
 
 bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                const float *canonical, float *native) {
-    return launch<IN>(stream, transfer, 0, transfer->n_ranges, (float *)canonical, native);
+                                size_t first, size_t n, const float *canonical, float *native) {
+    return launch<IN>(stream, transfer, first, n, (float *)canonical, native);
 }
 
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                  size_t first, size_t n, const float *native, float *canonical) {
-    const int32_t begin = transfer->first[first], end = transfer->first[first + n];
-    return launch<OUT>(stream, transfer, begin, end - begin, canonical, (float *)native);
+    return launch<OUT>(stream, transfer, first, n, canonical, (float *)native);
 }
 
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *canonical, float *native) {
-    return launch<ADD>(stream, transfer, 0, transfer->n_ranges, (float *)canonical, native);
+                                 size_t first, size_t n, const float *canonical, float *native) {
+    return launch<ADD>(stream, transfer, first, n, (float *)canonical, native);
 }

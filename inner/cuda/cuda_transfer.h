@@ -30,17 +30,17 @@ bpt_status bpt_cuda_transfer_create(const bpt_cuda_order *orders, size_t n,
                                     bpt_cuda_transfer **transfer);
 void bpt_cuda_transfer_free(bpt_cuda_transfer *transfer);
 
-/** Padding becomes 0. */
+/** Of segments [first, first + n); each at its place in both. Padding becomes 0. */
 bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                const float *canonical, float *native);
+                                size_t first, size_t n, const float *canonical, float *native);
 
-/** Of segments [first, first + n); each at its place in both. */
+/** Likewise. */
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                  size_t first, size_t n, const float *native, float *canonical);
 
-/** native += canonical. Padding stays. */
+/** Likewise native += canonical. Padding stays. */
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *canonical, float *native);
+                                 size_t first, size_t n, const float *canonical, float *native);
 
 #ifdef __cplusplus
 }

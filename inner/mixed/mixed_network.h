@@ -61,8 +61,10 @@ bpt_status bpt__mixed_network_begin(bpt_device_network *net, bpt_device_work wor
                                     const bpt_device_run *run);
 bpt_status bpt__mixed_network_end(bpt_device_network *net, bpt_device_work work,
                                   bpt_device_outcome *outcome);
-bpt_status bpt__mixed_network_get(bpt_device_network *net, bpt_vector which, float *flat);
-bpt_status bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
+bpt_status bpt__mixed_network_get(bpt_device_network *net, bpt_vector which, size_t first,
+                                  float *flat);
+bpt_status bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, size_t first,
+                                  const float *flat);
 const char *bpt__mixed_network_sharing(const bpt_device_network *net);
 void bpt__mixed_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);
 uint64_t bpt__mixed_network_products_ns(const bpt_device_network *net);

@@ -47,11 +47,11 @@ static void run_whole(bpt_mixed_network *m, bpt_device_work work, const bpt_devi
 static bpt_status run_beside(bpt_mixed_network *m, bpt_device_work work,
                              const bpt_device_run *run) {
     const int64_t first = m->wish.batch - m->n_cores;
-    if (m->fresh) BPT_TRY(bpt_network_set(m->cores, BPT_VECTOR_WEIGHTS, m->flat));
+    if (m->fresh) BPT_TRY(bpt_network_set_learned(m->cores, BPT_VECTOR_WEIGHTS, m->flat));
     m->fresh = false;
     BPT_TRY(run_cores(m, work, run, first));
     if (work == BPT_DEVICE_EVALUATE) return BPT_OK;
-    return bpt_network_get(m->cores, BPT_VECTOR_GRADIENTS, m->flat);
+    return bpt_network_get_learned(m->cores, BPT_VECTOR_GRADIENTS, m->flat);
 }
 
 /* ---- runs ---- */
@@ -79,7 +79,8 @@ bpt_status bpt__mixed_network_begin(bpt_device_network *net, bpt_device_work wor
 
 /* After an update: the cores take the new weights when they begin the next time. */
 static bpt_status fetch_weights(bpt_mixed_network *m) {
-    BPT_TRY(kind_of(m)->get(m->fast, BPT_VECTOR_WEIGHTS, m->flat));
+    const size_t first = bpt_model_frozen_segments(m->wish.model);
+    BPT_TRY(kind_of(m)->get(m->fast, BPT_VECTOR_WEIGHTS, first, m->flat));
     m->fresh = true;
     return BPT_OK;
 }
@@ -136,17 +137,24 @@ bpt_status bpt__mixed_network_end(bpt_device_network *net, bpt_device_work work,
 
 /* ---- vectors ---- */
 
-bpt_status bpt__mixed_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
+bpt_status bpt__mixed_network_get(bpt_device_network *net, bpt_vector which, size_t first,
+                                  float *flat) {
     bpt_mixed_network *m = bpt__mixed(net);
-    return m->fast ? kind_of(m)->get(m->fast, which, flat) : bpt_network_get(m->cores, which, flat);
+    if (m->fast) return kind_of(m)->get(m->fast, which, first, flat);
+    return first > 0 ? bpt_network_get_learned(m->cores, which, flat)
+                     : bpt_network_get(m->cores, which, flat);
 }
 
-bpt_status bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, const float *flat) {
+/* What is frozen the cores have since all weights were set. */
+bpt_status bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, size_t first,
+                                  const float *flat) {
     bpt_mixed_network *m = bpt__mixed(net);
     const bool cores_too = m->cores && (!m->fast || which == BPT_VECTOR_WEIGHTS);
-    if (m->fast) BPT_TRY(kind_of(m)->set(m->fast, which, flat));
+    if (m->fast) BPT_TRY(kind_of(m)->set(m->fast, which, first, flat));
     if (which == BPT_VECTOR_WEIGHTS) m->fresh = false;
-    return cores_too ? bpt_network_set(m->cores, which, flat) : BPT_OK;
+    if (!cores_too) return BPT_OK;
+    return first > 0 ? bpt_network_set_learned(m->cores, which, flat)
+                     : bpt_network_set(m->cores, which, flat);
 }
 
 /* ---- asking ---- */

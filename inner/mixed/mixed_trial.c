@@ -122,7 +122,7 @@ static bpt_status make(const trial *t, int64_t batch, int64_t n_cores, bpt_mixed
     bpt_network_memory memory;
     wish.batch = batch;
     BPT_TRY(bpt__mixed_make(t->device, &wish, n_cores, m, &memory));
-    return bpt__mixed_network_set((bpt_device_network *)m, BPT_VECTOR_WEIGHTS, t->weights);
+    return bpt__mixed_network_set((bpt_device_network *)m, BPT_VECTOR_WEIGHTS, 0, t->weights);
 }
 
 static bpt_status time_whole(const trial *t, int64_t batch, int64_t n_cores, double *ns) {

@@ -24,7 +24,7 @@ static bpt_device_run describe(const bpt_network *net, bpt_device_work work, con
 /* All parts, once the last of the gradients is there, of a device that does not do it by itself. */
 static bpt_status hand_out(bpt_network *net) {
     if (!net->parts.take || net->device->kind->hand_out) return BPT_OK;
-    BPT_TRY(bpt_network_get(net, BPT_VECTOR_GRADIENTS, net->parts.flat));
+    BPT_TRY(bpt_network_get_learned(net, BPT_VECTOR_GRADIENTS, net->parts.flat));
     for (uint32_t p = 0; p < net->parts.n; p++) net->parts.take(net->parts.context, p);
     return BPT_OK;
 }

@@ -71,18 +71,30 @@ static bpt_status transfer_frozen(bpt_network *net, bpt_graph_role role, float *
 }
 
 bpt_status bpt_network_get_learned(bpt_network *net, bpt_vector which, float *flat) {
+    if (net->device)
+        return net->device->kind->get(net->on_device, which, bpt_model_frozen_segments(net->model),
+                                      flat);
     return transfer(net, BPT_GRAPH_EXPORT, which, flat);
 }
 
 bpt_status bpt_network_set_learned(bpt_network *net, bpt_vector which, const float *flat) {
+    if (net->device)
+        return net->device->kind->set(net->on_device, which, bpt_model_frozen_segments(net->model),
+                                      flat);
     return transfer(net, BPT_GRAPH_IMPORT, which,
                     (float *)flat); /* only read by the import graph */
 }
 
+/* @return whether a vector has a part of layers that are frozen */
+static bool has_frozen(const bpt_network *net, bpt_vector which) {
+    return net->model->n_frozen > 0 && which == BPT_VECTOR_WEIGHTS;
+}
+
 bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat) {
     const size_t first = bpt_model_frozen_elements(net->model);
-    if (net->device) return net->device->kind->get(net->on_device, which, flat);
-    if (first > 0 && which == BPT_VECTOR_WEIGHTS)
+    const bool frozen = has_frozen(net, which);
+    if (frozen && net->device) return net->device->kind->get(net->on_device, which, 0, flat);
+    if (frozen)
         BPT_TRY(transfer_frozen(net, BPT_GRAPH_EXPORT_FROZEN, flat));
     else
         memset(flat, 0, first * sizeof *flat);
@@ -90,9 +102,8 @@ bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat) {
 }
 
 bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat) {
-    const size_t first = bpt_model_frozen_elements(net->model);
-    if (net->device) return net->device->kind->set(net->on_device, which, flat);
-    if (first > 0 && which == BPT_VECTOR_WEIGHTS)
-        BPT_TRY(transfer_frozen(net, BPT_GRAPH_IMPORT_FROZEN, (float *)flat));
-    return bpt_network_set_learned(net, which, flat + first);
+    const bool frozen = has_frozen(net, which);
+    if (frozen && net->device) return net->device->kind->set(net->on_device, which, 0, flat);
+    if (frozen) BPT_TRY(transfer_frozen(net, BPT_GRAPH_IMPORT_FROZEN, (float *)flat));
+    return bpt_network_set_learned(net, which, flat + bpt_model_frozen_elements(net->model));
 }

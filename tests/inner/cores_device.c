@@ -103,20 +103,22 @@ static bpt_status end(bpt_device_network *net, bpt_device_work work, bpt_device_
     return n->status;
 }
 
-static bpt_status get(bpt_device_network *net, bpt_vector which, float *flat) {
-    return bpt_network_get(of(net)->net, which, flat);
+static bpt_status get(bpt_device_network *net, bpt_vector which, size_t first, float *flat) {
+    return first > 0 ? bpt_network_get_learned(of(net)->net, which, flat)
+                     : bpt_network_get(of(net)->net, which, flat);
 }
 
-static bpt_status set(bpt_device_network *net, bpt_vector which, const float *flat) {
-    return bpt_network_set(of(net)->net, which, flat);
+static bpt_status set(bpt_device_network *net, bpt_vector which, size_t first, const float *flat) {
+    return first > 0 ? bpt_network_set_learned(of(net)->net, which, flat)
+                     : bpt_network_set(of(net)->net, which, flat);
 }
 
 static bpt_status add_gradients(bpt_device_network *net, const float *flat) {
-    const size_t n = of(net)->model->segments.n_elements;
+    const size_t n = bpt_model_learned_elements(of(net)->model);
     float *sum = net_floats(n);
-    bpt_status status = get(net, BPT_VECTOR_GRADIENTS, sum);
+    bpt_status status = bpt_network_get_learned(of(net)->net, BPT_VECTOR_GRADIENTS, sum);
     for (size_t i = 0; i < n; i++) sum[i] += flat[i];
-    if (status == BPT_OK) status = set(net, BPT_VECTOR_GRADIENTS, sum);
+    if (status == BPT_OK) status = bpt_network_set_learned(of(net)->net, BPT_VECTOR_GRADIENTS, sum);
     free(sum);
     return status;
 }

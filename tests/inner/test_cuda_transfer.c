@@ -126,7 +126,8 @@ static void test_there_and_back(void **state) {
     float *from = cuda_upload_values(BPT_F32, x, l.n_canonical + 1);
     float *to = cuda_poisoned(l.n_native * sizeof *to);
     float *back = cuda_poisoned((l.n_canonical + 1) * sizeof *back);
-    cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, from + 1, to));
+    cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, 1, N_SEGMENTS - 1, from + 1, to));
+    cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, 0, 1, from + 1, to));
     cuda_ok(bpt_cuda_transfer_out(cuda_stream(), t, 1, N_SEGMENTS - 1, to, back + 1));
     cuda_ok(bpt_cuda_transfer_out(cuda_stream(), t, 0, 1, to, back + 1));
     x[0] = NAN;
@@ -149,7 +150,7 @@ static void test_add(void **state) {
     float *to = cuda_upload_values(BPT_F32, y, l.n_native);
     expectation e = {.canonical = x, .native = y};
     visit_values(&l, expect_sum, &e);
-    cuda_ok(bpt_cuda_transfer_add(cuda_stream(), t, from, to));
+    cuda_ok(bpt_cuda_transfer_add(cuda_stream(), t, 0, N_SEGMENTS, from, to));
     assert_values("sum", to, y, l.n_native);
     cuda_free(to);
     cuda_free(from);
@@ -163,7 +164,7 @@ static void test_nothing(void **state) {
     bpt_cuda_transfer *t;
     cuda_ok(bpt_cuda_transfer_create(NULL, 0, &t));
     float *x = cuda_poisoned(4);
-    cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, x, x));
+    cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, 0, 0, x, x));
     cuda_free(x);
     bpt_cuda_transfer_free(t);
 }

@@ -404,9 +404,9 @@ static bpt_status end_frail(bpt_device_network *net, bpt_device_work work,
     return fails ? bpt_fail(BPT_ENUMERIC, "the update fails") : BPT_OK;
 }
 
-static bpt_status get_frail(bpt_device_network *net, bpt_vector which, float *flat) {
+static bpt_status get_frail(bpt_device_network *net, bpt_vector which, size_t first, float *flat) {
     if (frail.fails) (void)bpt_fail(BPT_EBACKEND, "another error");
-    return frail.real->get(net, which, flat);
+    return frail.real->get(net, which, first, flat);
 }
 
 static void make_frail(bpt_device *device) {
@@ -479,7 +479,7 @@ static void check_outcomes(int64_t n_cores) {
     bpt_device_outcome outcome;
     wish.learning.optimizer = &bpt_optimizer_sgd;
     net_assert_ok(device->kind->create(device, &wish, &net, &memory));
-    net_assert_ok(device->kind->set(net, BPT_VECTOR_WEIGHTS, f.weights));
+    net_assert_ok(device->kind->set(net, BPT_VECTOR_WEIGHTS, 0, f.weights));
     net_assert_ok(device->kind->begin(net, BPT_DEVICE_GRADIENT, &run));
     net_assert_ok(device->kind->end(net, BPT_DEVICE_GRADIENT, &outcome));
     assert_int_equal(outcome.result.n_samples, BATCH);

@@ -87,7 +87,7 @@ bpt_status __wrap_bpt__mixed_make(bpt_mixed_device *device, const bpt_device_wis
                                   int64_t n_cores, bpt_mixed_network *m,
                                   bpt_network_memory *memory);
 void __wrap_bpt__mixed_unmake(bpt_mixed_network *m);
-bpt_status __wrap_bpt__mixed_network_set(bpt_device_network *net, bpt_vector which,
+bpt_status __wrap_bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, size_t first,
                                          const float *flat);
 bpt_status __wrap_bpt__mixed_network_begin(bpt_device_network *net, bpt_device_work work,
                                            const bpt_device_run *run);
@@ -120,10 +120,11 @@ void __wrap_bpt__mixed_unmake(bpt_mixed_network *m) {
     world.n_made--;
 }
 
-bpt_status __wrap_bpt__mixed_network_set(bpt_device_network *net, bpt_vector which,
+bpt_status __wrap_bpt__mixed_network_set(bpt_device_network *net, bpt_vector which, size_t first,
                                          const float *flat) {
     (void)net;
     assert_int_equal(which, BPT_VECTOR_WEIGHTS);
+    assert_int_equal(first, 0);
     assert_non_null(flat);
     return BPT_OK;
 }
