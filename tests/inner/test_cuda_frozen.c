@@ -181,6 +181,33 @@ static void test_as_evaluated(void **state) {
         }
 }
 
+/* The part that learns is the end of a vector; setting it leaves the other, and its copies. */
+static void test_part_that_learns(void **state) {
+    (void)state;
+    for (int type = BPT_F32; type <= BPT_BF16; type++) {
+        net_fixture f = open_case(&cases[3], learning);
+        bpt_network *net = cuda_net_open(device, &f, (bpt_value_type)type, learning);
+        const size_t n = bpt_model_learned_elements(f.model), first = f.n_weights - n;
+        float *part = net_floats(n);
+        bpt_batch_result before, after;
+        net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &before));
+        net_assert_ok(bpt_network_get_learned(net, BPT_VECTOR_WEIGHTS, part));
+        net_assert_same_bits("what learns", part, f.weights + first, n);
+        for (size_t i = 0; i < n; i++) part[i] = (float)i;
+        net_assert_ok(bpt_network_set_learned(net, BPT_VECTOR_WEIGHTS, part));
+        float *all = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+        net_assert_same_bits("what was set", all + first, part, n);
+        net_assert_same_bits("what is frozen", all, f.weights, first);
+        net_assert_ok(bpt_network_set_learned(net, BPT_VECTOR_WEIGHTS, f.weights + first));
+        net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &after));
+        assert_true(before.loss_sum == after.loss_sum);
+        free(all);
+        free(part);
+        bpt_network_free(net);
+        net_close(&f);
+    }
+}
+
 /* Other ranks' gradients of what is frozen, if they had any, are applied to nothing, and do not
  * count in the norm of the whole. */
 static void test_gradients_that_are_set(void **state) {
@@ -260,9 +287,10 @@ static int run_cases(void) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training),     cmocka_unit_test(test_training_in_halves),
-        cmocka_unit_test(test_as_evaluated), cmocka_unit_test(test_gradients_that_are_set),
-        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_training),         cmocka_unit_test(test_training_in_halves),
+        cmocka_unit_test(test_as_evaluated),     cmocka_unit_test(test_gradients_that_are_set),
+        cmocka_unit_test(test_part_that_learns), cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_memory),
     };
     const int missing = cuda_begin();
     if (missing) return missing;
