@@ -43,6 +43,17 @@ near_weights runs/moved runs/kept 0.001
 run 0 "$train" "${common[@]}" --output runs/still --epochs 0.2 --device cuda
 python3 "$here/weights.py" near runs/moved/model.safetensors runs/still/model.safetensors 0.01 &&
     die "a GPU moves nothing"
+# Layers that are frozen keep their bits, and the others learn what they learn on cores.
+frozen=("${common[@]}" --init-weights runs/gpu/model.safetensors --freeze-before fc1 --epochs 0.4 --warmup-epochs 0 --lr 0.01)
+run 0 "$train" "${frozen[@]}" --output runs/frozen-cpu --device cpu
+run 0 "$train" "${frozen[@]}" --output runs/frozen --device cuda
+near_weights runs/frozen-cpu runs/frozen 0.001
+run 0 ranks 2 "$train" "${frozen[@]}" --output runs/frozen-sum --device auto --update allreduce
+near_weights runs/frozen-cpu runs/frozen-sum 0.001
+run 0 ranks 2 "$train" "${frozen[@]}" --output runs/frozen-agwu --device auto --update agwu
+for run in frozen frozen-sum frozen-agwu; do
+    near_weights runs/gpu runs/$run 0 conv1 conv2
+done
 for device in cpu cuda; do
     run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
     check_json out "abs(d['accuracy'] - $(accuracy runs/gpu)) <= 0.005"
