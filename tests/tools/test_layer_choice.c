@@ -28,14 +28,20 @@ static size_t n_layers; /* of the model */
 
 /* ---- the other ranks: ld --wrap ---- */
 
-static const double speeds[N_RANKS] = {2, 9, 4};
-static const double batches[N_RANKS] = {8, 16, 9}; /* 11 on average */
+static double speeds[N_RANKS];
+static const double batches[N_RANKS] = {8, 16, 11}; /* 35 / 3 on average */
 static const double memories[N_RANKS] = {1e6, 5e6, 2e6};
 static double links[N_RANKS];
 static double measured_memory; /* by the test's own rank */
 static double measured_s;      /* likewise; of all layers */
+static unsigned n_steps;       /* that it has trained */
+static const char *doing;
+static unsigned others_fail_at; /* agreement, from 1; 0: none */
+static unsigned n_agreements;
+static bpt_status agreed;         /* on, last */
+static const uint64_t *broadcast; /* what rank 0 tells; NULL: the test's own rank is that one */
 
-/* Seconds of a layer on a rank: the slowest of the first is rank 0, of the others rank 2. */
+/* Seconds of a layer on a rank: the slowest of the first is rank 1, of the others rank 2. */
 static double seconds(uint32_t rank, size_t layer) {
     static const double of_rank[N_RANKS] = {3, 2, 4};
     return layer == 0 ? 10 - of_rank[rank] : of_rank[rank] * (double)(layer + 1);
@@ -49,6 +55,10 @@ bpt_status __wrap_bpt_comm_link_speeds(bpt_comm *comm, double *bytes_per_s);
 void __wrap_bpt_comm_doing(bpt_comm *comm, const char *what);
 const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank);
 bpt_status __wrap_bpt__job_speeds(bpt_job *job, double *of_ranks);
+bpt_status __real_bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
+                                    float rate, float denominator, bpt_batch_result *result);
+bpt_status __wrap_bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
+                                    float rate, float denominator, bpt_batch_result *result);
 
 size_t __wrap_bpt_memory_of_machine(void) {
     return 1000000000;
@@ -56,13 +66,17 @@ size_t __wrap_bpt_memory_of_machine(void) {
 
 bpt_status __wrap_bpt_comm_agree(bpt_comm *comm, bpt_status mine) {
     (void)comm;
-    return mine;
+    assert_int_equal(agreed, BPT_OK); /* nothing is done together any more */
+    if (++n_agreements == others_fail_at) agreed = BPT_EPEER;
+    return agreed = mine != BPT_OK ? mine : agreed;
 }
 
 bpt_status __wrap_bpt_comm_allgather(bpt_comm *comm, const void *mine, size_t bytes, void *all) {
     const double *own = mine;
     double *of_ranks = all;
     (void)comm;
+    assert_int_equal(agreed, BPT_OK);
+    assert_string_equal(doing, "the choice of --placement");
     assert_int_equal(bytes, (n_layers + 2) * sizeof *own);
     measured_s = 0;
     for (size_t i = 0; i < n_layers; i++) measured_s += own[i];
@@ -78,8 +92,11 @@ bpt_status __wrap_bpt_comm_allgather(bpt_comm *comm, const void *mine, size_t by
 }
 
 bpt_status __wrap_bpt_comm_broadcast(bpt_comm *comm, uint32_t root, void *data, size_t bytes) {
-    (void)comm, (void)data, (void)bytes;
+    (void)comm;
     assert_int_equal(root, 0);
+    if (!broadcast) return BPT_OK;
+    assert_int_equal(bytes, 2 * sizeof *broadcast);
+    memcpy(data, broadcast, bytes);
     return BPT_OK;
 }
 
@@ -90,7 +107,8 @@ bpt_status __wrap_bpt_comm_link_speeds(bpt_comm *comm, double *bytes_per_s) {
 }
 
 void __wrap_bpt_comm_doing(bpt_comm *comm, const char *what) {
-    (void)comm, (void)what;
+    (void)comm;
+    doing = what;
 }
 
 const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank) {
@@ -100,8 +118,15 @@ const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank) {
 
 bpt_status __wrap_bpt__job_speeds(bpt_job *job, double *of_ranks) {
     (void)job;
+    assert_int_equal(agreed, BPT_OK);
     memcpy(of_ranks, speeds, sizeof speeds);
     return BPT_OK;
+}
+
+bpt_status __wrap_bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
+                                    float rate, float denominator, bpt_batch_result *result) {
+    n_steps++;
+    return __real_bpt_network_train(net, input, labels, rate, denominator, result);
 }
 
 /* ---- what is asked, and what comes of it ---- */
@@ -161,6 +186,10 @@ static bpt_job open_job(const bpt_train_options *o, bpt_update_choice update, bp
     asked.n = opened.n = 0;
     asked.cut = BPT_PLACEMENT_NONE;
     memset(links, 0, sizeof links);
+    memcpy(speeds, (const double[N_RANKS]){2, 9, 4}, sizeof speeds);
+    n_agreements = others_fail_at = 0;
+    agreed = BPT_OK;
+    broadcast = NULL;
     return job;
 }
 
@@ -178,9 +207,12 @@ static void test_layers(void **state) {
     (void)state;
     const bpt_train_options o = options_with("auto");
     bpt_job job = open_job(&o, BPT_UPDATE_AGWU, made.model);
+    n_steps = 0;
     assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
     assert_true(asked.n == 1 && opened.n == 0);
     assert_true(measured_s > 0 && measured_s < 60);
+    assert_int_equal(n_steps, 2); /* the second counts */
+    assert_string_equal(doing, "the start");
     assert_int_equal(asked.job.n_layers, n_layers);
     uint64_t parameters = 0;
     for (size_t i = 0; i < n_layers; i++) {
@@ -188,7 +220,7 @@ static void test_layers(void **state) {
         assert_string_equal(asked.layers[i].name, l->name);
         assert_int_equal(asked.layers[i].values, l->out.c * l->out.h * l->out.w);
         assert_near(asked.layers[i].worker_s, seconds(i == 0 ? 1 : 2, i), 1e-12);
-        assert_near(asked.layers[i].server_s, seconds(1, i) * 11 / 16, 1e-12);
+        assert_near(asked.layers[i].server_s, seconds(1, i) * 35 / 3 / 16, 1e-12);
         parameters += asked.layers[i].parameters;
     }
     assert_int_equal(asked.layers[0].parameters, 16 * 9 + 16);
@@ -222,7 +254,7 @@ static void test_job(void **state) {
     bpt_job job = open_job(&o, BPT_UPDATE_AGWU, made.model);
     assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
     assert_int_equal(asked.job.n_workers, N_RANKS);
-    assert_int_equal(asked.job.batch, 11);
+    assert_int_equal(asked.job.batch, 12);
     assert_int_equal(asked.job.steps_per_exchange, 5);
     assert_true(asked.job.overlaps);
     assert_int_equal(asked.job.value_bytes, 4);
@@ -281,8 +313,9 @@ static void test_batch_norms(void **state) {
     job.update = BPT_UPDATE_ALLREDUCE;
     assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
     for (size_t i = 0; i < 4; i++) assert_int_equal(asked.layers[i].border, i >= 2);
-    close_job(&job);
     o.placement = "norm2";
+    assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_EUSAGE);
+    close_job(&job);
     o.update = BPT_UPDATE_AUTO; /* which may come to allreduce */
     assert_int_equal(bpt_layer_choice_check(&o, model), BPT_EUSAGE);
     o.update = BPT_UPDATE_AGWU;
@@ -291,6 +324,18 @@ static void test_batch_norms(void **state) {
     o.placement = "none of these";
     assert_int_equal(bpt_layer_choice_check(&o, model), BPT_OK);
     bpt_model_free(model);
+}
+
+/* Which layer cannot be is said with those that can. */
+static void test_hints(void **state) {
+    (void)state;
+    bpt_train_options o = options_with("conv1");
+    o.update = BPT_UPDATE_AGWU;
+    assert_int_equal(bpt_layer_choice_check(&o, made.model), BPT_EUSAGE);
+    assert_string_equal(
+        bpt_error_last()->text,
+        "--placement conv1: model made cannot be parted before layer conv1: it is the first one");
+    assert_string_equal(bpt_error_last()->hint, "it can be parted before relu1, fc1, relu2, fc2");
 }
 
 /* ---- what comes of it ---- */
@@ -327,7 +372,58 @@ static void test_host(void **state) {
     c.exact = false;
     assert_int_equal(bpt_layer_choice_make(&job, &c), BPT_OK);
     assert_opened(fc1, 1);
-    assert_int_equal(asked.n, 0); /* none of these measures */
+    assert_int_equal(asked.n, 0);     /* none of these measures */
+    memset(speeds, 0, sizeof speeds); /* nor was the speed of a rank before */
+    assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
+    assert_opened(fc1, 0);
+    close_job(&job);
+}
+
+/* Rank 0 decides, and the others do as it says. */
+static void test_another_rank(void **state) {
+    (void)state;
+    const bpt_train_options o = options_with("auto");
+    size_t fc2;
+    assert_int_equal(bpt_model_find_border(made.model, "fc2", &fc2), BPT_OK);
+    bpt_job job = open_job(&o, BPT_UPDATE_AGWU, made.model);
+    job.rank = 2;
+    broadcast = (const uint64_t[]){fc2, 1};
+    assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
+    assert_int_equal(asked.n, 0);
+    assert_opened(fc2, 1);
+    broadcast = (const uint64_t[]){BPT_PLACEMENT_NONE, 1};
+    assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_OK);
+    assert_int_equal(opened.n, 0);
+    close_job(&job);
+}
+
+/* What fails on a rank ends it on all, before they do anything together, and leaves nothing. */
+static void test_failures(void **state) {
+    (void)state;
+    const bpt_train_options o = options_with("auto");
+    bpt_job job = open_job(&o, BPT_UPDATE_AGWU, made.model);
+    assert_int_equal(bpt_model_find_border(made.model, "fc2", &asked.cut), BPT_OK);
+    const uint64_t live = bpt_memory_live();
+    bpt_status status = BPT_ENOMEM;
+    int n = 0;
+    for (; status == BPT_ENOMEM; n++) {
+        agreed = BPT_OK;
+        bpt_memory_fail_at(n);
+        status = bpt_layer_choice_make(&job, NULL);
+        bpt_memory_fail_at(-1);
+        assert_int_equal(agreed, status);
+        assert_true(bpt_memory_live() == live);
+    }
+    assert_int_equal(status, BPT_OK);
+    assert_true(n > 5);
+    assert_opened(asked.cut, 1);
+    for (others_fail_at = 1; others_fail_at <= 4; others_fail_at++) { /* what all agree on */
+        agreed = BPT_OK;
+        n_agreements = 0;
+        assert_int_equal(bpt_layer_choice_make(&job, NULL), BPT_EPEER);
+        assert_int_equal(opened.n, 0);
+        assert_true(bpt_memory_live() == live);
+    }
     close_job(&job);
 }
 
@@ -350,6 +446,13 @@ static void test_where_it_cannot_be(void **state) {
     assert_int_equal(bpt_layer_choice_check_devices(&job), BPT_EUSAGE);
     const bpt_checkpoint c = {.exact = true, .placement = "fc2", .placement_host = 2};
     assert_int_equal(bpt_layer_choice_make(&job, &c), BPT_EUSAGE);
+    assert_int_equal(agreed, BPT_EUSAGE);
+    agreed = BPT_OK;
+    /* One of another job, or of whole networks, is none of parts. */
+    const bpt_checkpoint others[] = {{.placement = "fc2", .placement_host = 2},
+                                     {.exact = true, .placement = ""}};
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(bpt_layer_choice_make(&job, &others[i]), BPT_OK);
     o.placement = "auto";
     assert_int_equal(bpt_layer_choice_check_devices(&job), BPT_OK);
     job.any_device = false;
@@ -394,7 +497,10 @@ int main(void) {
         cmocka_unit_test(test_job),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_batch_norms),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_host),
+        cmocka_unit_test(test_another_rank),
+        cmocka_unit_test(test_failures),
         cmocka_unit_test(test_where_it_cannot_be),
         cmocka_unit_test(test_who_wants_cores),
     };

@@ -88,15 +88,20 @@ static bpt_status time_layers(bpt_job *job, double *seconds) {
     const uint64_t seed = (uint64_t)job->options->seed;
     bpt_synthetic batch = {0};
     bpt_batch_result result;
-    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, false, &batch));
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt_synthetic_make(job->model, job->batch, seed, false, &batch), done);
     bpt_segments_initialise(&job->model->segments, seed, job->flat);
-    bpt_status status = bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, job->flat);
-    for (int i = 0; i < 2 && status == BPT_OK; i++)
-        status = bpt_network_train(job->network, batch.input, batch.labels, 0, (float)job->batch,
-                                   &result);
+    BPT_TRY_GOTO(status, bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, job->flat), done);
+    for (int i = 0; i < 2; i++)
+        BPT_TRY_GOTO(status,
+                     bpt_network_train(job->network, batch.input, batch.labels, 0,
+                                       (float)job->batch, &result),
+                     done);
+    bpt_network_layer_times(job->network, seconds);
+    status = forget_steps(job);
+done:
     bpt_synthetic_release(&batch);
-    if (status == BPT_OK) bpt_network_layer_times(job->network, seconds);
-    return status == BPT_OK ? forget_steps(job) : status;
+    return status;
 }
 
 /* What the machine has for a rank, less what it needs besides the network. */
