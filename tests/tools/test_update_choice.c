@@ -95,8 +95,10 @@ static void test_unequal_machines_by_speed(void **state) {
 static struct {
     uint64_t clock_ns;
     unsigned n_barriers, n_broadcasts;
-    size_t bytes; /* of a broadcast */
-    double others_s;
+    size_t bytes;    /* of a broadcast */
+    double others_s; /* of a broadcast on the slowest of the others; half of it on the rest */
+    uint32_t slowest;
+    bpt_status others, agreed; /* what the others come with, and what was agreed on last */
     const char *doing;
     char said[400];
 } world;
@@ -124,6 +126,7 @@ double __wrap_bpt_clock_seconds_since(uint64_t start_ns) {
 /* The others are waited for; that is no part of what is measured. */
 bpt_status __wrap_bpt_comm_barrier(bpt_comm *comm) {
     (void)comm;
+    assert_int_equal(world.agreed, BPT_OK);
     world.clock_ns += 5000000000;
     world.n_barriers++;
     return BPT_OK;
@@ -133,6 +136,7 @@ bpt_status __wrap_bpt_comm_barrier(bpt_comm *comm) {
 bpt_status __wrap_bpt_comm_broadcast(bpt_comm *comm, uint32_t root, void *data, size_t bytes) {
     (void)comm, (void)data;
     assert_int_equal(root, 0);
+    assert_string_equal(world.doing, "the choice of --update");
     world.clock_ns += world.n_broadcasts++ ? 10000000 : 1000000000;
     world.bytes = bytes;
     return BPT_OK;
@@ -145,14 +149,15 @@ bpt_status __wrap_bpt_comm_table(bpt_comm *comm, const char *what, const void *m
     assert_int_equal(bytes, sizeof *of_ranks);
     assert_int_equal(BPT_NEW("times", MAX_RANKS, &of_ranks), BPT_OK);
     of_ranks[0] = *(const double *)mine;
-    for (int r = 1; r < MAX_RANKS; r++) of_ranks[r] = world.others_s / r;
+    for (uint32_t r = 1; r < MAX_RANKS; r++)
+        of_ranks[r] = r == world.slowest ? world.others_s : world.others_s / 2;
     *all = of_ranks;
     return BPT_OK;
 }
 
 bpt_status __wrap_bpt_comm_agree(bpt_comm *comm, bpt_status mine) {
     (void)comm;
-    return mine;
+    return world.agreed = mine != BPT_OK ? mine : world.others;
 }
 
 void __wrap_bpt_comm_doing(bpt_comm *comm, const char *what) {
@@ -175,9 +180,8 @@ void __wrap_bpt_log(bpt_log_level level, const char *format, ...) {
 
 enum { N_WEIGHTS = 1000 };
 
-/* @param others_s what a broadcast takes on another rank */
-static bpt_update_choice choose(const bpt_train_options *o, uint32_t rank, double others_s,
-                                double *solo) {
+static bpt_status try_to_choose(const bpt_train_options *o, uint32_t rank, double *solo,
+                                bpt_update_choice *update) {
     float flat[N_WEIGHTS];
     bpt_model model = {.segments = {.n_elements = N_WEIGHTS}};
     bpt_job job = {.options = o,
@@ -186,11 +190,26 @@ static bpt_update_choice choose(const bpt_train_options *o, uint32_t rank, doubl
                    .model = &model,
                    .solo = solo,
                    .flat = flat};
+    const uint64_t live = bpt_memory_live();
+    const bpt_status status = bpt_update_choose(&job, update);
+    assert_true(bpt_memory_live() == live);
+    return status;
+}
+
+static bpt_update_choice choose_by(uint32_t slowest, const bpt_train_options *o, uint32_t rank,
+                                   double others_s, double *solo) {
     bpt_update_choice update = BPT_UPDATE_LOCAL;
     memset(&world, 0, sizeof world);
     world.others_s = others_s;
-    assert_int_equal(bpt_update_choose(&job, &update), BPT_OK);
+    world.slowest = slowest;
+    assert_int_equal(try_to_choose(o, rank, solo, &update), BPT_OK);
     return update;
+}
+
+/* @param others_s what a broadcast takes on another rank */
+static bpt_update_choice choose(const bpt_train_options *o, uint32_t rank, double others_s,
+                                double *solo) {
+    return choose_by(1, o, rank, others_s, solo);
 }
 
 static void assert_says(const char *text) {
@@ -217,6 +236,18 @@ static void test_measuring(void **state) {
         "is less than 0.80: its steps would take 200 ms on the slowest rank, and 150 ms");
     assert_int_equal(choose(&o, 1, 0.1, solo), BPT_UPDATE_AGWU);
     assert_string_equal(world.said, ""); /* rank 0 says it */
+    assert_int_equal(choose(&o, 1, 0.001, solo), BPT_UPDATE_ALLREDUCE);
+}
+
+/* Whichever rank it is that has the weights last. */
+static void test_slowest_link(void **state) {
+    (void)state;
+    double solo[MAX_RANKS] = {100, 100, 100, 100};
+    const bpt_train_options o = {.batch_size = 80};
+    for (uint32_t slowest = 1; slowest < MAX_RANKS; slowest++) {
+        assert_int_equal(choose_by(slowest, &o, 0, 0.1, solo), BPT_UPDATE_AGWU);
+        assert_says("rank, and 150 ms to exchange");
+    }
 }
 
 /* As --partition says: even parts, or by speed. */
@@ -229,6 +260,10 @@ static void test_cuts(void **state) {
     o.partition = BPT_PARTITION_IDPA;
     assert_int_equal(choose(&o, 0, 0.001, solo), BPT_UPDATE_ALLREDUCE);
     assert_says("its steps would take 100 ms on the slowest rank, each batch cut by speed, and");
+    double alike[MAX_RANKS] = {100, 100, 100, 100};
+    o = (bpt_train_options){.batch_size = 82}; /* 20 for two ranks, 21 for the others */
+    assert_int_equal(choose(&o, 0, 0.001, alike), BPT_UPDATE_ALLREDUCE);
+    assert_says("its steps would take 210 ms on the slowest rank, and");
 }
 
 /* Without a sample for each rank nothing is measured. */
@@ -244,6 +279,22 @@ static void test_few_samples(void **state) {
     assert_int_equal(world.n_broadcasts, 2);
 }
 
+/* Nobody measures alone: where a rank has no memory all learn of it first. */
+static void test_failures(void **state) {
+    (void)state;
+    double solo[MAX_RANKS] = {100, 100, 100, 100};
+    const bpt_train_options o = {.batch_size = 80};
+    bpt_update_choice update;
+    memset(&world, 0, sizeof world);
+    bpt_memory_fail_at(0);
+    assert_int_equal(try_to_choose(&o, 0, solo, &update), BPT_ENOMEM);
+    bpt_memory_fail_at(-1);
+    assert_int_equal(world.agreed, BPT_ENOMEM);
+    world.others = BPT_EPEER;
+    assert_int_equal(try_to_choose(&o, 0, solo, &update), BPT_EPEER);
+    assert_true(world.n_barriers == 0 && world.n_broadcasts == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
@@ -252,8 +303,10 @@ int main(void) {
         cmocka_unit_test(test_unequal_machines),
         cmocka_unit_test(test_unequal_machines_by_speed),
         cmocka_unit_test(test_measuring),
+        cmocka_unit_test(test_slowest_link),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_few_samples),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
