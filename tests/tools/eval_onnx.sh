@@ -103,6 +103,7 @@ fails_well 2 "$eval" "${weights[@]}" --onnx ''
 says '--onnx is missing'
 fails_well 1 "$eval" "${weights[@]}" --onnx nowhere/net.onnx
 says 'cannot write nowhere/net.onnx'
+[ -s out ] && die "it was computed before the file was tried"
 fails_well 2 "$eval" "${weights[@]}" --onnx one --predictions one
 says '--predictions and --onnx name the same file: one'
 [ -s out ] && die "it was computed for nothing"

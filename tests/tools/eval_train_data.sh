@@ -73,6 +73,9 @@ done
 run 0 "$eval" --data data --stage own "${weights[@]}"
 run 0 "$eval" --data data --stage own --train-data own/* "${weights[@]}" --json
 cmp out whole || die "the copy that is read is another dataset than itself"
+run 0 "$eval" --data data "${weights[@]}" --onnx whole.onnx
+run 0 "$eval" --data data --stage own --train-data own/* "${weights[@]}" --onnx copy.onnx
+cmp whole.onnx copy.onnx || die "what it was trained on is the copy, not the dataset"
 
 # Files are brought to the size of those that were trained on.
 run 0 "$ingest" folder sorted --out encoded --split test --encoded --resize 56 56
@@ -112,5 +115,6 @@ refused 3 'no split "train"' --data apart
 says 'of another dataset, --train-data names it' # it may have been forgotten
 refused 3 'no dataset at nowhere' --data data --train-data nowhere
 refused 2 '--train-data is missing' --data data --train-data ''
+refused 2 '--stage is missing' --data data --stage ''
 [ -e no.jsonl ] && die "predictions of what was refused"
 exit 0

@@ -28,6 +28,13 @@ ONEDNN_MAX_CPU_ISA=AVX512_CORE fails_well 2 "$train" --model tiny.yaml --bench 2
 says 'this processor has no instructions for bfloat16 (avx512_bf16)'
 says 'bf16-emulated'
 ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 "$train" --model tiny.yaml --bench 2 --precision bf16-emulated
+# What is evaluated in it has no more digits than that.
+for precision in fp32 bf16-emulated; do
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 "$eval" --data data --model tiny.yaml --weights runs/fp32/model.safetensors --json \
+        --precision $precision
+    cp out eval-$precision
+done
+check_json eval-bf16-emulated '0 < abs(d["loss"] / json.load(open("eval-fp32"))["loss"] - 1) < 0.01'
 
 # ---- ranks that compute each in its own ----
 
