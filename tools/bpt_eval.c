@@ -267,9 +267,7 @@ static bpt_status make_confusion(const char *data, parts *p) {
         return bpt_fail(BPT_EUSAGE, "%s has %u classes, --per-class takes up to %d", data,
                         info->n_classes, BPT_PER_CLASS_MOST);
     *c = (bpt_per_class){.n = info->n_classes, .names = info->classes};
-    BPT_TRY(BPT_NEW("answers by class", (size_t)c->n * c->n, &c->confusion));
-    memset(c->confusion, 0, (size_t)c->n * c->n * sizeof *c->confusion);
-    return BPT_OK;
+    return BPT_NEW("answers by class", (size_t)c->n * c->n, &c->confusion);
 }
 
 static bpt_status take_answers(void *arg, const bpt_batch_answers *batch) {
