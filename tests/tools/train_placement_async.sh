@@ -42,6 +42,15 @@ exact_bytes() { # RUN BORDER
             "sum(r['border_bytes_$what'] for r in d['ranks']) == sum(r['steps'] for r in d['ranks']) * 20 * (8 * $a + 4)" \
             "sum(r['payload_bytes_$what'] - r['border_bytes_$what'] for r in d['ranks']) == 8 * $p * sum(r['submissions'] for r in d['ranks'])"
     done
+    # Labels go one way alone: a rank sends its own, and the host is sent those of all. Each push is answered with as much.
+    local host
+    host=$(basename "$1"/exchange/border.rank-*.jsonl .jsonl)
+    host=${host#border.rank-}
+    check_json "$1/summary.json" \
+        "all(r['border_bytes_sent'] - r['border_bytes_received'] == 80 * (r['steps'] - (r['rank'] == $host) *
+             sum(q['steps'] for q in d['ranks'])) for r in d['ranks'])" \
+        "all(r['payload_bytes_sent'] - r['border_bytes_sent'] == r['payload_bytes_received'] - r['border_bytes_received']
+             for r in d['ranks'])"
 }
 
 # Every border, on some number of ranks. An epoch takes longer than a rank is kept waiting for a core: where two are passed

@@ -57,6 +57,21 @@ else:
 END
 }
 
+ends_as_summed_up() { # RUN: its last event and its last line
+    python3 - "$1" <<'END' || die "what $1 says at its end"
+import json, re, sys
+summary = json.load(open(sys.argv[1] + "/summary.json"))
+*_, end = map(json.loads, open(sys.argv[1] + "/metrics.jsonl"))
+fields = dict(epoch="epochs", step="steps", accuracy="test_accuracy", loss="test_loss")
+assert end["event"] == "end" and all(end[key] == summary[fields[key]] for key in fields), (end, summary)
+assert end["seconds"] >= summary["seconds"], (end, summary)
+done, = re.findall(r"info: done: (\S+) accuracy (\S+) after (\S+) epochs in (\S+) s \((\d+) img/s\); see (\S+)$",
+                   open("err").read(), re.M)
+assert done == ("test", "%.4f" % summary["test_accuracy"], "%.2f" % summary["epochs"], "%.1f" % summary["seconds"],
+                "%.0f" % summary["images_per_s"], sys.argv[1] + "/summary.json"), (done, summary)
+END
+}
+
 for update in agwu sgwu allreduce; do
     for n in 1 2 3 4; do
         [ $n = 1 ] || [ $n = 3 ] || variants || continue
@@ -72,10 +87,14 @@ for update in agwu sgwu allreduce; do
             'd["peak_rss_bytes"] == max(r["peak_rss_bytes"] for r in d["ranks"])'
         says "update $update ($([ $update = agwu ] && echo asynchronous || echo synchronous)), partition "
         limits_are_told $out
+        ends_as_summed_up $out
         never_goes_back $out
         head -n 1 $out/metrics.jsonl >begun.json
         all=$([ $update = allreduce ] && echo 20 || echo $((20 * n)))
         check_json begun.json 'd["event"] == "start"' 'd["batch_size"] == 20' "d['batch_size_all'] == $all"
+        check_json $out/summary.json 'd["model"] == "tiny"' "d['steps'] == d['samples'] // $all" \
+            "all(r['comm_cpu_s'] > 0 and r['comm_cpu_s'] != r['wait_s'] for r in d['ranks'])" \
+            'd["epochs"] == d["samples"] / 2000' 'math.isclose(d["images_per_s"], d["samples"] / d["seconds"])'
         # Payload: weights or gradients there and back, for each submission of each rank.
         check_json $out/summary.json \
             'sum(r["submissions"] for r in d["ranks"]) > 0' \

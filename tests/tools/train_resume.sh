@@ -38,6 +38,8 @@ for saved in map(json.load, map(open, states)):
     assert 0 < saved["peak_rss_bytes"] <= rank["peak_rss_bytes"], (saved, rank)
     assert 0 < saved["comm_cpu_ns"] and 0 < saved["seconds"] < parts["seconds"], (saved, parts)
 assert rank["compute_s"] + rank["wait_s"] + rank["eval_s"] < parts["seconds"] * 1.001, parts
+*_, end = map(json.loads, open(sys.argv[2] + "/metrics.jsonl"))
+assert end["event"] == "end" and end["seconds"] >= parts["seconds"], (end, parts)
 for event in map(json.loads, open(sys.argv[2] + "/metrics.jsonl")):
     assert 0 <= event.get("rank_wait", 0) <= 1.001 and 0 <= event.get("data_wait", 0) <= 1.001, event
 END

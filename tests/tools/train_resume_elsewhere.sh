@@ -72,7 +72,8 @@ done
 run 0 ranks 3 "$train" "${both[@]}" --output runs/agwu-on-3 --resume "$before"
 says "the number of ranks differs"
 speed_of_first runs/agwu-on-3 "$before"
-check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3'
+check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3' \
+    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' # of what these have trained
 fails_well 2 "$train" --replay runs/agwu-on-3
 says "bpt-train: runs/agwu-on-3 cannot be replayed: it went on from $before"
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$before"

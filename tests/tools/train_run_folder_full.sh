@@ -71,7 +71,24 @@ fails_well 1 ranks 2 "$train" "${job[@]}" "${by_time[@]}" --update agwu --checkp
 says 'checkpoint not saved: '
 says 'hint: make room, then begin anew; there is no checkpoint before'
 rm -r small/run
+# Nor is there one to go on from where the weights at the end are the first that there is no room for.
+for n_files in {4..20}; do
+    mount -o remount,nr_inodes=$n_files small
+    fails_well 1 "$train" "${job[@]}"
+    rm -rf small/run
+    ! grep -q 'cannot create small/run/model.safetensors' err || break
+done
+says 'cannot create small/run/model.safetensors'
+! grep -q 'checkpoint' err || die "a checkpoint that there is none of"
 mount -o remount,nr_inodes=0 small
+# Where there is one, and it is not room that they lack, nobody is told to make some.
+run 0 "$train" "${job[@]}" --checkpoint-every 10
+cut_back small/run
+mkdir small/run/model.safetensors
+fails_well 1 "$train" "${job[@]}" --resume auto
+says 'cannot rename to small/run/model.safetensors: Is a directory'
+! grep -q 'make room' err || die "room is not what it lacks"
+rm -r small/run
 
 # Room for what it must have, not for all that it keeps: it says so, and goes on once there is room.
 kept=(--checkpoint-every 6 --checkpoint-keep 9 --momentum 0.9)

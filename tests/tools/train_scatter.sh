@@ -20,7 +20,12 @@ assert evals(sys.argv[1]) == evals(sys.argv[2]) and len(evals(sys.argv[1])) > 1,
 END_OF_COMPARE
 done
 says 'the dataset is rank 0'
-grep -qE 'info: rank 0 has given out [1-9][0-9]* samples, [0-9.]+ MB$' err || die "it does not say what was given out"
+given=$(python3 -c '
+import json
+sent = json.load(open("allreduce-run/summary.json"))["ranks"][0]
+print("%d samples, %.1f MB" % (sent["data_samples_sent"], 1e-6 * sent["data_bytes_sent"]))')
+grep -qE 'info: rank 0 has given out [1-9][0-9]* samples, [0-9.]+ MB$' err && says "rank 0 has given out $given" ||
+    die "it does not say what was given out"
 check_given sgwu-run 'received == held + test' 'found == 0'
 # Three epochs of one order for all: each its part of the first, and what is new to it in the others.
 check_given allreduce-run '100 * batch + test < received <= all + test' 'found == 0'

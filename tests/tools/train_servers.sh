@@ -17,6 +17,11 @@ served() { # RUN WORKERS SERVERS
         'all(r["samples"] == r["steps"] == r["submissions"] == r["solo_images_per_s"] == 0 for r in d["ranks"] if r["role"] == "server")' \
         'all(r["samples"] > 0 and r["submissions"] > 0 for r in d["ranks"] if r["role"] == "worker")' \
         'all(r["limit"] == "" and r["path_s"] == r["work_s"] == 0 for r in d["ranks"] if r["role"] == "server")' \
+        'all(r["kernels"] == r["precision"] == r["policy"] == "" for r in d["ranks"] if r["role"] == "server")' \
+        'all(r["loader_threads"] == r["prefetch"] == 0 for r in d["ranks"] if r["role"] == "server")' \
+        'all(r["kernels"] and r["precision"] == "fp32" and r["prefetch"] > 0 for r in d["ranks"] if r["role"] == "worker")' \
+        'all(sum(r["bytes_sent"] for r in d["ranks"] if r["role"] == a)
+             == sum(r["bytes_received"] for r in d["ranks"] if r["role"] != a) for a in ("worker", "server"))' \
         'all(r["limit"] != "" and 0 < r["path_s"] <= r["compute_s"] for r in d["ranks"] if r["role"] == "worker")' \
         'sum(r["samples"] for r in d["ranks"]) == d["samples"] and d["epochs"] >= 3' \
         'd["update"] != "sgwu" or d["epochs"] < 3.2' \
