@@ -62,7 +62,7 @@ static void describe(bpt_mixed_network *m) {
 }
 
 static size_t flat_bytes(const bpt_device_wish *w) {
-    return w->model->segments.n_elements * sizeof(float);
+    return bpt_model_learned_elements(w->model) * sizeof(float);
 }
 
 bpt_status bpt__mixed_make(bpt_mixed_device *device, const bpt_device_wish *wish, int64_t n_cores,

@@ -23,7 +23,7 @@ typedef struct bpt_mixed_network {
     bpt_device_network *fast; /* on the device; NULL: the cores have all samples */
     bpt_network *cores;       /* NULL: the device has all samples */
     float *flat; /* a vector on its way between them, in memory of the device's kind; NULL unless
-                  * both have samples; shape [elements] */
+                  * both have samples and learn; shape [elements that learn] */
     bool fresh;  /* flat has weights that the cores have not */
     char sharing[160];
     /* Between begin and end. */

@@ -476,12 +476,13 @@ static void test_what_is_written(void **state) {
 /* ---- memory ---- */
 
 /* The device's is what it takes for its samples, the host's that of the cores' part and of the
- * vector between them. */
-static void test_memory(void **state) {
+ * vector between them, which has what learns. */
+static void check_memory(const char *first) {
     static const int64_t shares[] = {0, 4, BATCH};
-    (void)state;
     net_fixture f = mixed_net(mixed_plain, 15);
+    if (first) net_freeze(&f, first, (net_options){.learning = mixed_learning});
     const size_t weights = bpt_network_memory_of(f.net).parameters;
+    const size_t between = bpt_model_learned_elements(f.model) * sizeof(float);
     assert_int_equal(bpt_network_host_memory_of(f.net).total, 0);
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         const bool both = shares[i] > 0 && shares[i] < BATCH;
@@ -496,12 +497,17 @@ static void test_memory(void **state) {
             net_assert_ok(bpt_network_plan(f.model, shares[i], BPT_F32, l, MIXED_WORKERS, &plan));
         assert_int_equal(on_host.parameters, plan.parameters);
         assert_int_equal(on_host.state, plan.state);
-        assert_int_equal(on_host.total, plan.total + (both ? f.n_weights * sizeof(float) : 0));
-        assert_int_equal(on_host.workspaces,
-                         plan.workspaces + (both ? f.n_weights * sizeof(float) : 0));
+        assert_int_equal(on_host.total, plan.total + (both ? between : 0));
+        assert_int_equal(on_host.workspaces, plan.workspaces + (both ? between : 0));
         mixed_unshare(&s);
     }
     net_close(&f);
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    check_memory(NULL);
+    check_memory("fc1");
 }
 
 static void test_steps_allocate_nothing(void **state) {
