@@ -108,8 +108,10 @@ typedef struct bpt_device_kind {
      * @return as the functions of inner/network/network.h */
     bpt_status (*end)(bpt_device_network *net, bpt_device_work work, bpt_device_outcome *outcome);
 
-    /** Of segments from the first on that is named: 0, or the first that learns.
-     * @param flat of these, in canonical order */
+    /** As bpt_network_get() and bpt_network_set(), or those of what learns.
+     * @param first segment: 0, or bpt_model_frozen_segments()
+     * @param flat of the segments from there on, in canonical order. From 0 on, where layers are
+     *             frozen, weights alone are asked for */
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, size_t first, float *flat);
     bpt_status (*set)(bpt_device_network *net, bpt_vector which, size_t first, const float *flat);
 

@@ -22,11 +22,11 @@ typedef enum bpt_block {
                             * network with frozen layers the part that learns */
     BPT_BLOCK_FLAT_FROZEN, /* the other part */
     BPT_BLOCK_NATIVE,      /* stands for one of the next four while a flat vector is converted */
-    BPT_BLOCK_WEIGHTS,     /* master weights in the layout that kernels want */
+    BPT_BLOCK_WEIGHTS,     /* master weights that learn, in the layout that kernels want */
     BPT_BLOCK_GRADIENTS,   /* same offsets as the weights */
     BPT_BLOCK_STATE_0,     /* of the optimiser; same offsets as the weights, or empty */
     BPT_BLOCK_STATE_1,     /* likewise */
-    BPT_BLOCK_FROZEN,      /* master weights of layers that are frozen */
+    BPT_BLOCK_FROZEN,      /* likewise of layers that are frozen; offsets of their own */
     BPT_BLOCK_PARTIALS,    /* gradients of single chunks, copies of weights in a second layout */
     BPT_BLOCK_ACTIVATIONS, /* buffers: outputs of layers, their gradients, workspaces */
     BPT_N_BLOCKS,

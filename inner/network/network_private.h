@@ -65,7 +65,8 @@ struct bpt_network {
     size_t *forward_end;      /* tasks of the plan up to each layer's forward pass; [n_layers] */
     bpt_activation border;    /* of a part: inner/network/network_border.h */
     uint32_t *exports;        /* task of the plan that exports a segment; shape [segments] */
-    bpt_task_range *reduces;  /* those that sum its gradient; [segments]; NULL without gradients */
+    bpt_task_range *reduces;  /* those that sum its gradient, of a frozen one none; [segments]; NULL
+                               * without gradients */
     bpt_gradient_parts parts; /* .take is NULL: none are handed out; on a device too */
     struct {
         bpt_border_take take; /* NULL: nobody wants it as soon as it is there */
