@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "tools/train/exchange/gradient_buckets.h"
 
+#include <assert.h>
+
 static const double forward = 1.0 / 3;
 
 /* @return operations of the layers whose backward pass is over when the gradients from @p begin on
@@ -22,11 +24,11 @@ static double operations_from(const bpt_model *m, size_t begin) {
 bpt_status bpt_gradient_schedule_make(const bpt_model *model, bpt_gradient_schedule *schedule) {
     size_t *begin = NULL;
     const double all = operations_from(model, 0);
+    assert(model->n_frozen == 0);
     *schedule = (bpt_gradient_schedule){0};
     bpt_status status = BPT_NEW("buckets", model->segments.n + 1, &begin);
     if (status == BPT_OK) {
-        schedule->n =
-            bpt_gradient_buckets_cut(&model->segments, bpt_model_frozen_segments(model), begin);
+        schedule->n = bpt_gradient_buckets_cut(&model->segments, 0, begin);
         status = BPT_NEW("parts of gradients", schedule->n, &schedule->parts);
     }
     for (uint32_t i = 0; status == BPT_OK && i < schedule->n; i++) {

@@ -21,6 +21,7 @@ typedef struct bpt_gradient_schedule {
 
 /** Cuts a model's weights as bpt-train does. A step is a forward pass of one part in three and a
  * backward pass that takes each layer's part of the operations, the last layers first.
+ * @param model nothing of it is frozen
  * @param[out] schedule caller owns, bpt_gradient_schedule_free(), also on error
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_gradient_schedule_make(const bpt_model *model, bpt_gradient_schedule *schedule);
