@@ -213,10 +213,10 @@ static bool is_of_layer(const char *name, const char *layer, size_t length) {
     return strncmp(name, layer, length) == 0 && name[length] == '.';
 }
 
-static bool is_listed(const char *list, const char *name) {
-    for (const char *layer = list; layer && *layer; layer += strspn(layer, ",")) {
+bool bpt_safetensors_excepts(const char *except, const char *tensor) {
+    for (const char *layer = except; layer && *layer; layer += strspn(layer, ",")) {
         const size_t length = strcspn(layer, ",");
-        if (is_of_layer(name, layer, length)) return true;
+        if (is_of_layer(tensor, layer, length)) return true;
         layer += length;
     }
     return false;
@@ -239,7 +239,7 @@ static bool is_segment(const bpt_segments *s, const char *name) {
 /* @return whether @p name is that of a tensor, and not of a segment that is read */
 static bool is_beside(const reader *r, const char *name) {
     return strcmp(name, METADATA_KEY) != 0 &&
-           (is_listed(r->except, name) || !is_segment(r->segments, name));
+           (bpt_safetensors_excepts(r->except, name) || !is_segment(r->segments, name));
 }
 
 /* Of members of the header: each is found in linear time. */
@@ -249,7 +249,7 @@ static size_t most_looked_at(const reader *r) {
 
 /* @return whether nothing is known of a tensor that the file alone has */
 static bool is_stranger(const reader *r, const char *name) {
-    return is_beside(r, name) && !is_listed(r->except, name) && !is_count(name);
+    return is_beside(r, name) && !bpt_safetensors_excepts(r->except, name) && !is_count(name);
 }
 
 /* Of a file that has all that the model has: beside the tensor in the error, what else is not the
@@ -265,7 +265,7 @@ static void hint_at_strangers(reader *r, const char *first) {
             bpt_list_add(others, sizeof others, name);
     }
     for (size_t i = 0; i < r->segments->n; i++)
-        r->n_alike += !is_listed(r->except, r->segments->items[i].name);
+        r->n_alike += !bpt_safetensors_excepts(r->except, r->segments->items[i].name);
     bpt_hint("the file may belong to another model%s%s",
              others[0] ? "; not of the model are also " : "", others);
 }
@@ -350,7 +350,7 @@ static void hint_at_model(reader *r, const bpt_segment *first) {
     bpt_error_get(&error); /* looking at shapes may record others */
     for (const bpt_segment *t = r->segments->items; t < r->segments->items + r->segments->n; t++) {
         const bpt_json *tensor = bpt_json_find(root, t->name);
-        if (is_listed(r->except, t->name)) continue;
+        if (bpt_safetensors_excepts(r->except, t->name)) continue;
         if (tensor && has_shape(r, tensor, t))
             r->n_alike++;
         else if (t != first)
@@ -364,7 +364,7 @@ static void hint_at_model(reader *r, const bpt_segment *first) {
 static bpt_status check_header(reader *r) {
     BPT_TRY(check_names(r));
     for (size_t i = 0; i < r->segments->n; i++) {
-        if (is_listed(r->except, r->segments->items[i].name)) continue;
+        if (bpt_safetensors_excepts(r->except, r->segments->items[i].name)) continue;
         const bpt_status status = check_tensor(r, &r->segments->items[i]);
         if (status == BPT_OK) continue;
         if (!bpt_error_last()->hint[0]) hint_at_model(r, &r->segments->items[i]);

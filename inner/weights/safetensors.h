@@ -42,4 +42,7 @@ bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *
 bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
                                        float *values, size_t *n_alike);
 
+/** @return whether a list of names, as @p except above, stands for the tensor of this name */
+bool bpt_safetensors_excepts(const char *except, const char *tensor);
+
 #endif

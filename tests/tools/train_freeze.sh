@@ -14,8 +14,9 @@ freeze=("${common[@]}" --model norms.yaml --init-weights $file --freeze-before c
 kept() { # RUN: the frozen layers are bit for bit those of the file, running statistics too, and all others have learnt
     python3 "$here/weights.py" near first/model.safetensors "$1/model.safetensors" 0 "${frozen[@]}" || die "$1: frozen layers have changed"
     for layer in "${learning[@]}"; do
-        python3 "$here/weights.py" near first/model.safetensors "$1/model.safetensors" 1e-6 "$layer" >/dev/null 2>&1 &&
+        python3 "$here/weights.py" near first/model.safetensors "$1/model.safetensors" 1e-6 "$layer" >/dev/null 2>near &&
             die "$1: $layer has not learnt"
+        grep -qx 'more than 1e-6' near || die "$1: $layer is not compared"
     done
     check_json "$1/summary.json" 'd["frozen_bytes"] == 4 * (8 * 25 + 8 + 4 * 8)'
 }
@@ -38,10 +39,14 @@ check_json allreduce/summary.json \
     'sum(r["payload_bytes_sent"] for r in d["ranks"]) <= 2 * (d["weight_bytes"] - d["frozen_bytes"]) * sum(r["steps"] for r in d["ranks"])'
 run 0 ranks 2 "$train" "${freeze[@]}" --update sgwu --server-momentum 0.5 --lr-scale none --epochs 1 --output momentum
 kept momentum
-run 0 ranks 3 "$train" "${freeze[@]}" --servers 1 --epochs 1 --output served
+run 0 ranks 3 "$train" "${freeze[@]}" --servers 1 --server-momentum 0.3 --lr-scale none --epochs 1 --output served
 kept served
-for update in agwu easgd; do
-    run 0 "$train" --replay $update
+run 0 ranks 2 "$train" "${freeze[@]}" --update agwu --quality held-out --delay-compensation 0.1 --epochs 1 --output judged
+kept judged
+run 0 ranks 2 "$train" "${freeze[@]}" --update auto --epochs 1 --output auto
+kept auto
+for replayed in agwu easgd served judged; do
+    run 0 "$train" --replay $replayed
     says 'bit for bit'
 done
 
@@ -82,6 +87,10 @@ says '--freeze-before'
 # ---- what it says ----
 run 0 "$train" "${common[@]}" --freeze-before fc1 --epochs 0.1 --output drawn
 says 'the layers before fc1 stay as they are drawn'
+run 0 "$train" "${freeze[@]}" --init-except fc1 --epochs 0.1 --output except
+grep -q 'as it is drawn' err && die "a layer that learns is said to stay as it is"
+run 0 "$train" "${freeze[@]}" --init-except batchnorm1,fc1 --epochs 0.1 --output except-frozen
+says 'layer batchnorm1 stays as it is drawn'
 run 0 "$train" "${freeze[@]}" --dry-run
 says 'frozen, before conv2: 240 of 2866 values' out
 run 0 "$train" --model norms.yaml --bench 2 --freeze-before fc1

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "inner/weights/safetensors.h"
 #include "outer/placement/link_speed.h"
 #include "outer/placement/placement.h"
 #include "tools/train/data/held_out.h"
@@ -207,6 +208,40 @@ static bpt_status open_quality(bpt_job *job, const bpt_checkpoint *c) {
                               bpt_device_takes_images(job->device), state, &job->quality);
 }
 
+/* @return the first layer that is frozen with weights of --init-except, as they are drawn; NULL:
+ * there is none */
+static const bpt_layer *find_drawn(const bpt_job *job) {
+    const bpt_model *m = job->model;
+    for (size_t i = 0; i < m->n_frozen; i++) {
+        const bpt_layer *l = &m->layers[i];
+        if (l->n_segments > 0 && bpt_safetensors_excepts(job->options->init_except,
+                                                         m->segments.items[l->first_segment].name))
+            return l;
+    }
+    return NULL;
+}
+
+/* What a run that begins anew begins with. */
+static void say_weights(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    if (!o->init_weights) {
+        if (job->model->n_frozen > 0)
+            bpt_warn(
+                "the layers before %s stay as they are drawn: --init-weights names weights "
+                "that have learnt",
+                o->freeze_before);
+        return;
+    }
+    bpt_info("weights begin as those of %s%s%s", o->init_weights,
+             o->init_except ? ", but not those of " : "", o->init_except ? o->init_except : "");
+    const bpt_layer *drawn = find_drawn(job);
+    if (drawn)
+        bpt_warn(
+            "layer %s stays as it is drawn: --init-except names it, and --freeze-before %s "
+            "freezes it",
+            drawn->name, o->freeze_before);
+}
+
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
  * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
  */
@@ -219,15 +254,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
         if (!c->exact) job->seconds_before = c->count.seconds;
     } else if (job->rank == 0) {
         status = bpt_initial_weights(job->options, &job->model->segments, weights);
-        if (status == BPT_OK && job->options->init_weights)
-            bpt_info("weights begin as those of %s%s%s", job->options->init_weights,
-                     job->options->init_except ? ", but not those of " : "",
-                     job->options->init_except ? job->options->init_except : "");
-        else if (status == BPT_OK && job->model->n_frozen > 0)
-            bpt_warn(
-                "the layers before %s stay as they are drawn: --init-weights names weights "
-                "that have learnt",
-                job->options->freeze_before);
+        if (status == BPT_OK) say_weights(job);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
