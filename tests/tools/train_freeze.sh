@@ -49,6 +49,11 @@ for replayed in agwu easgd served judged; do
     run 0 "$train" --replay $replayed
     says 'bit for bit'
 done
+# A run has no frozen layers beside layers that one rank has for all, unless somebody says so behind its back.
+run 0 ranks 2 "$train" "${common[@]}" --model norms.yaml --update agwu --placement fc1 --epochs 1 --output placed
+echo 'freeze-before: conv2' >>placed/config.yaml
+fails_well 3 "$train" --replay placed
+says '"placement", of a run with frozen layers'
 
 # One step of all ranks is one of a rank: the sums are of what learns.
 run 0 "$train" "${common[@]}" --epochs 1 --output plain

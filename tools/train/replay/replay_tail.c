@@ -36,6 +36,9 @@ static bpt_status take_first(bpt_replay_tail *t, const bpt_json_doc *d, const bp
     if (bpt_model_find_border(whole, layer, &border) != BPT_OK)
         return bpt_fail(BPT_EDATA, "%s, line 1: \"placement\": %.400s", t->path,
                         bpt_error_last()->text);
+    if (whole->n_frozen > 0) /* somebody has changed the run's configuration */
+        return bpt_fail(BPT_EDATA, "%s, line 1: \"placement\", of a run with frozen layers",
+                        t->path);
     BPT_TRY(bpt_model_part(whole, border, BPT_MODEL_HEAD, &t->head_model));
     return bpt_model_part(whole, border, BPT_MODEL_TAIL, &t->model);
 }
