@@ -1,7 +1,6 @@
 #include "inner/models/model_part.h"
 
 #include "base/memory.h"
-#include "base/options.h"
 #include "base/text.h"
 #include "inner/models/model_parts.h"
 
