@@ -10,7 +10,7 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 20260, MAX_TESTS = 256, NAME_SIZE = 96 };
+enum { SEED = 20260, MAX_TESTS = 384, NAME_SIZE = 96 };
 
 static const net_options options = {.n_workers = 2, .seed = SEED};
 

@@ -139,6 +139,34 @@ static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
     }
 }
 
+/* Whatever is set as the gradient of what is frozen, it counts in no norm: a step that is clipped
+ * is as long as it may be. */
+static void check_clipped(net_fixture *f, size_t layer, bpt_value_type type) {
+    const bpt_learning clipped = {.clip_norm = 0.5};
+    const bpt_segments *s = &f->model->segments;
+    float *gradient = net_floats(f->n_weights);
+    double squares = 0.0;
+    freeze(f, layer, clipped, type);
+    for (size_t i = 0; i < f->n_weights; i++) gradient[i] = (float)(1 + i % 13);
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_GRADIENTS, gradient));
+    net_assert_ok(bpt_network_apply(f->net, 1.0f));
+    float *weights = net_vector(f, BPT_VECTOR_WEIGHTS);
+    check_learnt(f, weights);
+    for (size_t i = bpt_model_frozen_segments(f->model); i < s->n; i++)
+        for (size_t j = s->items[i].offset; j < s->items[i].offset + s->items[i].count; j++) {
+            const double step = (double)weights[j] - (double)f->weights[j];
+            if (!(s->items[i].role.running > 0.0f)) squares += step * step;
+        }
+    if (!(fabs(sqrt(squares) - clipped.clip_norm) <= 1e-4))
+        fail_msg("a step that is clipped to %g has length %g", clipped.clip_norm, sqrt(squares));
+    free(weights);
+    free(gradient);
+}
+
+static void test_clipping(void **state) {
+    gradient_each_first(*state, BATCH, BPT_F32, check_clipped);
+}
+
 static void test_steps(void **state) {
     gradient_each_first(*state, BATCH, BPT_F32, check_steps);
 }
@@ -151,6 +179,7 @@ static void test_steps_bf16(void **state) {
 int main(void) {
     const gradient_sort sorts[] = {
         {"gradients", test_gradients},
+        {"clipping", test_clipping},
         {"steps", test_steps},
         {"steps in bfloat16", test_steps_bf16},
     };
