@@ -154,7 +154,8 @@ static bpt_status check_placement(const bpt_train_options *o) {
                                        "of mixed images no second labels travel to other ranks");
     if (o->freeze_before)
         return refuse_beside_placement("freeze-before",
-                                       "layers that one rank computes begin where others learn");
+                                       "a model is parted before one layer, and "
+                                       "either of them says before which");
     if (o->tuned)
         return refuse_beside_placement("tuned", "such a file is for networks that are whole");
     if (o->server_momentum > 0 && bpt_option_uses_any(o, "server-momentum"))
