@@ -8,7 +8,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -21,23 +20,6 @@ bpt_network *cuda_net_open(bpt_device *device, const net_fixture *f, bpt_value_t
     net_assert_ok(bpt_network_create_on(device, f->model, f->batch, type, learning, f->pool, &net));
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f->weights));
     return net;
-}
-
-float *cuda_net_vector(bpt_network *net, const net_fixture *f, bpt_vector which) {
-    float *x = net_floats(f->n_weights);
-    memset(x, 0xFF, f->n_weights * sizeof *x);
-    net_assert_ok(bpt_network_get(net, which, x));
-    return x;
-}
-
-double cuda_net_distance(const float *x, const float *y, size_t n) {
-    double error = 0.0, norm = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - (double)y[i];
-        error += d * d;
-        norm += (double)y[i] * (double)y[i];
-    }
-    return sqrt(error / (norm > 0.0 ? norm : 1.0));
 }
 
 bpt_draw cuda_net_draw(uint64_t step) {
@@ -85,7 +67,7 @@ void cuda_net_check_floats(bpt_device *device, net_fixture *f) {
         bpt_batch_result r;
         bpt_network_set_draw(net, cuda_net_draw(1));
         net_assert_ok(bpt_network_gradient(net, f->pixels, f->labels, (float)f->batch, &r));
-        float *gradient = cuda_net_vector(net, f, BPT_VECTOR_GRADIENTS);
+        float *gradient = net_vector_of(net, f, BPT_VECTOR_GRADIENTS);
         assert_true(fabs(r.loss_sum - ref.result.loss_sum) <= 1e-5 * fabs(ref.result.loss_sum));
         assert_int_equal(r.n_correct, ref.result.n_correct);
         assert_int_equal(r.n_samples, ref.result.n_samples);
@@ -102,7 +84,7 @@ void cuda_net_check_halves(bpt_device *device, net_fixture *f) {
     bpt_batch_result r;
     bpt_network_set_draw(net, cuda_net_draw(1));
     net_assert_ok(bpt_network_gradient(net, f->pixels, f->labels, (float)f->batch, &r));
-    float *gradient = cuda_net_vector(net, f, BPT_VECTOR_GRADIENTS);
+    float *gradient = net_vector_of(net, f, BPT_VECTOR_GRADIENTS);
     double dot = 0.0, norms[2] = {0.0, 0.0};
     for (size_t i = 0; i < f->n_weights; i++) {
         dot += (double)gradient[i] * ref.gradient[i];
@@ -134,8 +116,8 @@ void cuda_net_train(net_fixture *f, bpt_network *net, int n_steps) {
 }
 
 void cuda_net_compare(const net_fixture *f, bpt_network *net, bpt_vector which, const char *what) {
-    float *cores = net_vector(f, which), *gpu = cuda_net_vector(net, f, which);
-    const double off = cuda_net_distance(gpu, cores, f->n_weights);
+    float *cores = net_vector(f, which), *gpu = net_vector_of(net, f, which);
+    const double off = net_distance(gpu, cores, f->n_weights);
     if (!(off <= 1e-3)) fail_msg("%s are off by %.2g", what, off);
     free(gpu);
     free(cores);

@@ -15,12 +15,6 @@
 bpt_network *cuda_net_open(bpt_device *device, const net_fixture *f, bpt_value_type type,
                            bpt_learning learning);
 
-/** @return what bpt_network_get() gives, shape [n_weights]; free() */
-float *cuda_net_vector(bpt_network *net, const net_fixture *f, bpt_vector which);
-
-/** @return |x - y| / |y| */
-double cuda_net_distance(const float *x, const float *y, size_t n);
-
 bpt_draw cuda_net_draw(uint64_t step);
 
 /** Compares the gradients of floats with those in double precision, by gradient_check(): of a run

@@ -83,26 +83,9 @@ net_fixture mixed_net(const char *text, uint64_t seed) {
         (net_options){.n_workers = MIXED_WORKERS, .learning = mixed_learning, .seed = seed});
 }
 
-float *mixed_vector(bpt_network *net, const net_fixture *f, bpt_vector which) {
-    float *x = net_floats(f->n_weights);
-    memset(x, 0xFF, f->n_weights * sizeof *x);
-    net_assert_ok(bpt_network_get(net, which, x));
-    return x;
-}
-
-double mixed_distance(const float *x, const float *y, size_t n) {
-    double error = 0.0, norm = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)x[i] - (double)y[i];
-        error += d * d;
-        norm += (double)y[i] * (double)y[i];
-    }
-    return sqrt(error / (norm > 0.0 ? norm : 1.0));
-}
-
 void mixed_compare(const char *what, const net_fixture *f, bpt_network *net, bpt_vector which) {
-    float *x = mixed_vector(net, f, which), *y = net_vector(f, which);
-    const double off = mixed_distance(x, y, f->n_weights);
+    float *x = net_vector_of(net, f, which), *y = net_vector(f, which);
+    const double off = net_distance(x, y, f->n_weights);
     if (!(off <= 1e-5)) fail_msg("%s are off by %.2g", what, off);
     free(y);
     free(x);

@@ -45,12 +45,6 @@ typedef struct mixed_shared {
 mixed_shared mixed_share(const net_fixture *f, int64_t n_cores, bpt_learning l);
 void mixed_unshare(mixed_shared *s);
 
-/** @return shape [n_weights]; free() */
-float *mixed_vector(bpt_network *net, const net_fixture *f, bpt_vector which);
-
-/** @return |x - y| / |y| */
-double mixed_distance(const float *x, const float *y, size_t n);
-
 /** Compares a vector with that of the fixture's network: 1e-5. */
 void mixed_compare(const char *what, const net_fixture *f, bpt_network *net, bpt_vector which);
 void mixed_compare_results(const bpt_batch_result *a, const bpt_batch_result *b);

@@ -142,10 +142,25 @@ void net_freeze(net_fixture *f, const char *first, net_options options) {
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
 }
 
-float *net_vector(const net_fixture *f, bpt_vector which) {
+float *net_vector_of(bpt_network *net, const net_fixture *f, bpt_vector which) {
     float *x = net_floats(f->n_weights);
-    net_assert_ok(bpt_network_get(f->net, which, x));
+    memset(x, 0xFF, f->n_weights * sizeof *x);
+    net_assert_ok(bpt_network_get(net, which, x));
     return x;
+}
+
+float *net_vector(const net_fixture *f, bpt_vector which) {
+    return net_vector_of(f->net, f, which);
+}
+
+double net_distance(const float *x, const float *y, size_t n) {
+    double error = 0.0, norm = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)x[i] - (double)y[i];
+        error += d * d;
+        norm += (double)y[i] * (double)y[i];
+    }
+    return sqrt(error / (norm > 0.0 ? norm : 1.0));
 }
 
 void net_assert_same_bits(const char *what, const float *x, const float *y, size_t n) {
@@ -153,4 +168,16 @@ void net_assert_same_bits(const char *what, const float *x, const float *y, size
         if (memcmp(&x[i], &y[i], sizeof *x) != 0)
             fail_msg("%s: value %zu is %.9g in one and %.9g in the other", what, i, (double)x[i],
                      (double)y[i]);
+}
+
+void net_assert_frozen(const net_fixture *f, bpt_network *net) {
+    const size_t n = bpt_model_frozen_elements(f->model);
+    float *weights = net_vector_of(net, f, BPT_VECTOR_WEIGHTS);
+    float *momenta = net_vector_of(net, f, BPT_VECTOR_STATE_0);
+    float *gradients = net_vector_of(net, f, BPT_VECTOR_GRADIENTS);
+    net_assert_same_bits("frozen weights", weights, f->weights, n);
+    for (size_t i = 0; i < n; i++) assert_true(momenta[i] == 0.0f && gradients[i] == 0.0f);
+    free(gradients);
+    free(momenta);
+    free(weights);
 }

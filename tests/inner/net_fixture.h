@@ -72,8 +72,17 @@ bpt_pool *net_pool(unsigned n_workers);
 /** @return uninitialised floats, shape [n]; free() */
 float *net_floats(size_t n);
 
-/** @return what bpt_network_get() gives, shape [n_weights]; free() */
+/** @return what bpt_network_get() gives, of the fixture's network or another one of its model,
+ * shape [n_weights]; free() */
 float *net_vector(const net_fixture *f, bpt_vector which);
+float *net_vector_of(bpt_network *net, const net_fixture *f, bpt_vector which);
+
+/** @return |x - y| / |y|, or |x - y| where y is 0 */
+double net_distance(const float *x, const float *y, size_t n);
+
+/** Ends the test unless the frozen layers of a network have the fixture's weights, bit for bit, and
+ * neither momenta nor gradients. */
+void net_assert_frozen(const net_fixture *f, bpt_network *net);
 
 /** Compares bits: 0 and -0 differ, equal NaNs do not. */
 void net_assert_same_bits(const char *what, const float *x, const float *y, size_t n);

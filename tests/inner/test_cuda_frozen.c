@@ -84,18 +84,6 @@ static void test_halves(void **state) {
 
 /* ---- steps ---- */
 
-static void assert_frozen(const net_fixture *f, bpt_network *net) {
-    const size_t n = bpt_model_frozen_elements(f->model);
-    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
-    float *momenta = cuda_net_vector(net, f, BPT_VECTOR_STATE_0);
-    float *gradients = cuda_net_vector(net, f, BPT_VECTOR_GRADIENTS);
-    net_assert_same_bits("frozen weights", weights, f->weights, n);
-    for (size_t i = 0; i < n; i++) assert_true(momenta[i] == 0.0f && gradients[i] == 0.0f);
-    free(gradients);
-    free(momenta);
-    free(weights);
-}
-
 static void check_training(const frozen_case *c, bpt_learning l) {
     net_fixture f = open_case(c, l);
     bpt_network *net = cuda_net_open(device, &f, BPT_F32, l);
@@ -103,7 +91,7 @@ static void check_training(const frozen_case *c, bpt_learning l) {
     cuda_net_compare(&f, net, BPT_VECTOR_WEIGHTS, "weights");
     cuda_net_compare(&f, net, BPT_VECTOR_STATE_0, "momenta");
     cuda_net_compare_evaluations(&f, net);
-    assert_frozen(&f, net);
+    net_assert_frozen(&f, net);
     bpt_network_free(net);
     net_close(&f);
 }
@@ -129,7 +117,7 @@ static void train_alone(const net_fixture *f, bpt_network *net) {
 static void check_copies(const net_fixture *f, const net_fixture *whole, bpt_network *net) {
     bpt_network *other;
     bpt_batch_result a, b;
-    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(net, f, BPT_VECTOR_WEIGHTS);
     net_assert_ok(
         bpt_network_create_forward_on(device, whole->model, BATCH, BPT_BF16, f->pool, &other));
     net_assert_ok(bpt_network_set(other, BPT_VECTOR_WEIGHTS, weights));
@@ -149,7 +137,7 @@ static void test_training_in_halves(void **state) {
         bpt_network *net = cuda_net_open(device, &f, BPT_BF16, bounded);
         for (int round = 0; round < 2; round++) {
             train_alone(&f, net);
-            assert_frozen(&f, net);
+            net_assert_frozen(&f, net);
             check_copies(&f, &whole, net);
             for (size_t j = 0; j < f.n_weights; j++) f.weights[j] *= 1.25f; /* set from outside */
             net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
@@ -195,7 +183,7 @@ static void test_part_that_learns(void **state) {
         net_assert_same_bits("what learns", part, f.weights + first, n);
         for (size_t i = 0; i < n; i++) part[i] = (float)i;
         net_assert_ok(bpt_network_set_learned(net, BPT_VECTOR_WEIGHTS, part));
-        float *all = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+        float *all = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
         net_assert_same_bits("what was set", all + first, part, n);
         net_assert_same_bits("what is frozen", all, f.weights, first);
         net_assert_ok(bpt_network_set_learned(net, BPT_VECTOR_WEIGHTS, f.weights + first));
@@ -221,7 +209,7 @@ static void test_gradients_that_are_set(void **state) {
     net_assert_ok(bpt_network_apply(f.net, 0.1f));
     net_assert_ok(bpt_network_apply(net, 0.1f));
     cuda_net_compare(&f, net, BPT_VECTOR_STATE_0, "momenta");
-    float *weights = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("frozen weights", weights, f.weights, bpt_model_frozen_elements(f.model));
     free(weights);
     free(gradients);

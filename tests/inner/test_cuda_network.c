@@ -91,9 +91,9 @@ static void test_apply(void **state) {
         net_assert_ok(bpt_network_gradient(two, f.pixels, f.labels, BATCH, &r));
         net_assert_ok(bpt_network_apply(two, 0.01f));
     }
-    float *a = cuda_net_vector(one, &f, BPT_VECTOR_WEIGHTS),
-          *b = cuda_net_vector(two, &f, BPT_VECTOR_WEIGHTS);
-    assert_true(cuda_net_distance(a, b, f.n_weights) <= 1e-6);
+    float *a = net_vector_of(one, &f, BPT_VECTOR_WEIGHTS),
+          *b = net_vector_of(two, &f, BPT_VECTOR_WEIGHTS);
+    assert_true(net_distance(a, b, f.n_weights) <= 1e-6);
     free(b);
     free(a);
     bpt_network_free(two);
@@ -107,10 +107,10 @@ static void test_vectors(void **state) {
     (void)state;
     net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = 3});
     bpt_network *net = on_gpu(&f, BPT_BF16, learning);
-    float *weights = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", weights, f.weights, f.n_weights);
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_STATE_0, f.weights));
-    float *momenta = cuda_net_vector(net, &f, BPT_VECTOR_STATE_0);
+    float *momenta = net_vector_of(net, &f, BPT_VECTOR_STATE_0);
     net_assert_same_bits("momenta", momenta, f.weights, f.n_weights);
     free(momenta);
     free(weights);
@@ -143,7 +143,7 @@ static void test_second_labels(void **state) {
 }
 
 static void assert_weights_stay(bpt_network *net, const net_fixture *f) {
-    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(net, f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", weights, f->weights, f->n_weights);
     free(weights);
 }
@@ -210,7 +210,7 @@ static void test_same_bits(void **state) {
             net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.01f, BATCH, &r));
         }
         free(zeros);
-        float *weights = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+        float *weights = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
         if (first) net_assert_same_bits("weights", weights, first, f.n_weights);
         if (first) free(weights);
         if (!first) first = weights;
@@ -283,7 +283,7 @@ static void test_failures_later(void **state) {
     bpt_network_free(other);
     const int32_t label = f.labels[2];
     const float pixel = f.pixels[9];
-    float *before = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+    float *before = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
     f.labels[2] = (int32_t)f.model->classes + 5;
     assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_EDATA);
     f.labels[2] = label;
@@ -291,7 +291,7 @@ static void test_failures_later(void **state) {
     assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_ENUMERIC);
     f.pixels[9] = pixel;
     assert_int_equal(bpt_network_updates(net), 4);
-    float *after = cuda_net_vector(net, &f, BPT_VECTOR_WEIGHTS);
+    float *after = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", after, before, f.n_weights);
     net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r));
     assert_int_equal(bpt_network_updates(net), 5);
@@ -319,7 +319,7 @@ static float *train_alone(net_fixture *f, const char *path, bool reads) {
         bpt_network_set_draw(net, cuda_net_draw((uint64_t)step));
         net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.01f, BATCH, &r));
     }
-    float *weights = cuda_net_vector(net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(net, f, BPT_VECTOR_WEIGHTS);
     if (reads)
         assert_int_equal(own->n_measured, 0);
     else

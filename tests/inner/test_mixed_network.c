@@ -114,7 +114,7 @@ static void test_hand_out(void **state) {
     bpt_batch_result r;
     net_assert_ok(bpt_network_hand_out(s.net, &parts));
     net_assert_ok(bpt_network_gradient(s.net, f.pixels, f.labels, BATCH, &r));
-    float *gradient = mixed_vector(s.net, &f, BPT_VECTOR_GRADIENTS);
+    float *gradient = net_vector_of(s.net, &f, BPT_VECTOR_GRADIENTS);
     assert_int_equal(t.n_taken, 2);
     net_assert_same_bits("gradients", flat, gradient, f.n_weights);
     free(gradient);
@@ -151,7 +151,7 @@ static void check_running_mean(int64_t n_cores, int n_absent, float denominator)
     net_assert_ok(bpt_network_train(s.net, f.pixels, f.labels, 0.05f, denominator, &r));
     assert_int_equal(r.n_samples, BATCH - n_absent);
     float *one = net_vector(&f, BPT_VECTOR_WEIGHTS),
-          *two = mixed_vector(s.net, &f, BPT_VECTOR_WEIGHTS);
+          *two = net_vector_of(s.net, &f, BPT_VECTOR_WEIGHTS);
     for (size_t i = mean->offset; i < mean->offset + mean->count; i++) {
         const double moved = (double)one[i] - (double)f.weights[i];
         if (!(fabs((double)two[i] - (double)one[i]) <= 1e-4 * fabs(moved)))
@@ -187,7 +187,7 @@ static float *gradient_of(const net_fixture *f, int64_t first, int64_t n) {
     bpt_network_set_draw(net, draw);
     net_assert_ok(bpt_network_gradient(net, f->pixels + (size_t)first * sample, f->labels + first,
                                        BATCH, &r));
-    float *gradient = mixed_vector(net, f, BPT_VECTOR_GRADIENTS);
+    float *gradient = net_vector_of(net, f, BPT_VECTOR_GRADIENTS);
     bpt_network_free(net);
     return gradient;
 }
@@ -201,12 +201,12 @@ static void test_sum(void **state) {
     bpt_batch_result r;
     bpt_network_set_draw(s.net, mixed_draw(1));
     net_assert_ok(bpt_network_gradient(s.net, f.pixels, f.labels, BATCH, &r));
-    float *sum = mixed_vector(s.net, &f, BPT_VECTOR_GRADIENTS);
+    float *sum = net_vector_of(s.net, &f, BPT_VECTOR_GRADIENTS);
     float *device = gradient_of(&f, 0, 5), *cores = gradient_of(&f, 5, 4);
     for (size_t i = 0; i < f.n_weights; i++) device[i] += cores[i];
     for (size_t i = 0; i < f.model->segments.n; i++) {
         const bpt_segment *g = &f.model->segments.items[i];
-        const double off = mixed_distance(sum + g->offset, device + g->offset, g->count);
+        const double off = net_distance(sum + g->offset, device + g->offset, g->count);
         if (!(off <= 1e-6)) fail_msg("%s is off by %.2g", g->name, off);
     }
     free(cores);
@@ -222,18 +222,6 @@ static void test_sum(void **state) {
 static const bpt_learning bounded = {
     .momentum = 0.9, .decay = 0.01, .label_smoothing = 0.1, .clip_norm = 0.3, .step_limit = 0.05};
 
-static void assert_frozen(const net_fixture *f, bpt_network *net) {
-    const size_t n = bpt_model_frozen_elements(f->model);
-    float *weights = mixed_vector(net, f, BPT_VECTOR_WEIGHTS);
-    float *momenta = mixed_vector(net, f, BPT_VECTOR_STATE_0);
-    float *gradients = mixed_vector(net, f, BPT_VECTOR_GRADIENTS);
-    net_assert_same_bits("frozen weights", weights, f->weights, n);
-    for (size_t i = 0; i < n; i++) assert_true(momenta[i] == 0.0f && gradients[i] == 0.0f);
-    free(gradients);
-    free(momenta);
-    free(weights);
-}
-
 static void check_frozen(const char *first, int64_t n_cores) {
     const net_options options = {.n_workers = MIXED_WORKERS, .learning = bounded, .seed = 25};
     net_fixture f = net_open(net_mixed, BATCH, options);
@@ -244,7 +232,7 @@ static void check_frozen(const char *first, int64_t n_cores) {
         train_both(&f, s.net, 4);
         mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
         mixed_compare("momenta", &f, s.net, BPT_VECTOR_STATE_0);
-        assert_frozen(&f, s.net);
+        net_assert_frozen(&f, s.net);
         net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
         net_assert_ok(bpt_network_evaluate(s.net, f.pixels, f.labels, &b));
         mixed_compare_results(&b, &a);
@@ -295,7 +283,7 @@ static void test_momenta_set(void **state) {
         for (size_t j = 0; j < f.n_weights; j++) momenta[j] = (float)(j % 7) * 0.01f - 0.03f;
         net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_STATE_0, momenta));
         net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_STATE_0, momenta));
-        float *back = mixed_vector(s.net, &f, BPT_VECTOR_STATE_0);
+        float *back = net_vector_of(s.net, &f, BPT_VECTOR_STATE_0);
         net_assert_same_bits("momenta", back, momenta, f.n_weights);
         train_both(&f, s.net, 2);
         mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
@@ -339,7 +327,7 @@ static void test_adamw(void **state) {
 /* ---- errors ---- */
 
 static void assert_weights_stay(const mixed_shared *s, const net_fixture *f) {
-    float *weights = mixed_vector(s->net, f, BPT_VECTOR_WEIGHTS);
+    float *weights = net_vector_of(s->net, f, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", weights, f->weights, f->n_weights);
     assert_int_equal(bpt_network_updates(s->net), 0);
     free(weights);

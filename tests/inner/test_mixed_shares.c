@@ -34,7 +34,7 @@ static void test_trial(void **state) {
     net_assert_ok(
         bpt_network_create_on(first, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
     assert_int_equal(first->n_measured, 1);
-    float *zeros = mixed_vector(net, &f, BPT_VECTOR_STATE_0); /* as of any network that is new */
+    float *zeros = net_vector_of(net, &f, BPT_VECTOR_STATE_0); /* as of any network that is new */
     for (size_t i = 0; i < f.n_weights; i++) assert_true(zeros[i] == 0.0f);
     net_assert_ok(bpt_device_save_choices(first, path));
     net_assert_ok(bpt_device_load_choices(second, path, &unlike));
