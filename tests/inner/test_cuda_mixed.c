@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
@@ -33,13 +32,6 @@ static const char model[] =
 static const bpt_learning learning = {.momentum = 0.9, .decay = 0.01};
 
 static char path[] = "/tmp/bpt-mixed-XXXXXX";
-
-static float *vector_of(bpt_network *net, const net_fixture *f, bpt_vector which) {
-    float *x = net_floats(f->n_weights);
-    memset(x, 0xFF, f->n_weights * sizeof *x);
-    net_assert_ok(bpt_network_get(net, which, x));
-    return x;
-}
 
 static bpt_device *open_mixed(void) {
     bpt_device *device;
@@ -75,7 +67,7 @@ static void train(const net_fixture *f, bpt_network *net, double bound) {
 }
 
 static void compare(const net_fixture *f, bpt_network *net, bpt_vector which, double bound) {
-    float *x = vector_of(net, f, which), *y = net_vector(f, which);
+    float *x = net_vector_of(net, f, which), *y = net_vector(f, which);
     double error = 0.0, norm = 0.0;
     for (size_t i = 0; i < f->n_weights; i++) {
         const double d = (double)x[i] - (double)y[i];
@@ -143,9 +135,7 @@ static void check_frozen(const char *first, int64_t n_cores, double bound) {
     net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
     net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &b));
     assert_true(fabs(a.loss_sum - b.loss_sum) <= bound * fabs(a.loss_sum));
-    float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
-    net_assert_same_bits("frozen weights", weights, f.weights, bpt_model_frozen_elements(f.model));
-    free(weights);
+    net_assert_frozen(&f, net);
     bpt_network_free(net);
     bpt_device_close(device);
     net_close(&f);
@@ -173,7 +163,7 @@ static void test_found(void **state) {
         assert_int_equal(device->n_measured == 0, first != NULL);
         net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
         train(&f, net, 1.0);
-        float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+        float *weights = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
         if (first) net_assert_same_bits("weights", weights, first, f.n_weights);
         if (!first) net_assert_ok(bpt_device_save_choices(device, path));
         free(first);
@@ -202,7 +192,8 @@ static void check_running_mean(int64_t n_cores, float denominator) {
     f.labels[BATCH - 1] = -1;
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.05f, denominator, &r));
     net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.05f, denominator, &r));
-    float *one = net_vector(&f, BPT_VECTOR_WEIGHTS), *two = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    float *one = net_vector(&f, BPT_VECTOR_WEIGHTS),
+          *two = net_vector_of(net, &f, BPT_VECTOR_WEIGHTS);
     for (size_t i = MEAN; i < MEAN + N_MEANS; i++) {
         const double moved = (double)one[i] - (double)f.weights[i];
         if (!(fabs((double)two[i] - (double)one[i]) <= 1e-4 * fabs(moved)))
